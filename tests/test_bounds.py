@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, RerankProblem, Status, vertices
+from ltr.exact import LinearConstraints, RerankProblem, Status, tuning, vertices
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
@@ -171,10 +171,10 @@ def forced(monkeypatch):
 
 def force(change):
     """Let operating points apply to any number of features, and have as much time as they can use."""
-    for name, value in (("_LEAST_FEATURES", 1), ("_SHARE", math.inf), ("_LEADING_SHARE", math.inf)):
-        change(operating_points, name, value)
-    for name, value in (("_FIRST", 200_000), ("_SECONDS", 0.004)):
-        change(operating_points, name, value)
+    for name, value in (("FEATURES", 1), ("SHARE", math.inf), ("LEADING_SHARE", math.inf)):
+        change(tuning, f"POINTS_{name}", value)
+    for name, value in (("FIRST", 200_000), ("SECONDS", 0.004)):
+        change(tuning, f"POINTS_{name}", value)
     for name in ("_WORK", "_WORK_AROUND"):  # vertices take most of the time, and have tests of their own
         change(vertices, name, 5_000)
     assert search.points_apply_to is operating_points.apply_to

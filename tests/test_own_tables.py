@@ -286,6 +286,26 @@ def put(column, rows, value):
     return damage
 
 
+def text(change):
+    """A damage to the text of the file."""
+
+    def damage(table):
+        file = io.StringIO()
+        table.to_csv(file, index=False)
+        return change(file.getvalue())
+
+    return damage
+
+
+def lines(at, change):
+    def damage(content):
+        rows = content.split("\n")
+        rows[at] = change(rows[at])
+        return "\n".join(rows)
+
+    return text(damage)
+
+
 CITIES = [f"city {k % 150}" for k in range(400)]
 DAMAGES = {
     # name: (damage, roles, all problems, whether the lines that are named solve everything)
