@@ -331,7 +331,7 @@ nb::tuple advance_points(BoundPoints& bound, std::int64_t allowance, Vector<std:
 void bind_weight_space(nb::module_& module) {
   nb::class_<BoundSpace>(module, "SearchSpace",
                          "A problem as the weight-space search reads it; `ltr.exact.weight_space.space` explains it.")
-      .def("__init__", &make_space, nb::arg("fields"));
+      .def("__init__", &make_space, nb::sig("def __init__(self, **fields: object) -> None"));
   nb::class_<Workspace>(module, "SearchWorkspace",
                         "The memory of one thread of the weight-space search, for spaces of one size.")
       .def(
