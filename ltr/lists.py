@@ -397,7 +397,7 @@ def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     order = torch.argsort(group, stable=True)
     sizes = torch.unique_consecutive(group[order], return_counts=True)[1]
     starts = sizes.cumsum(0) - sizes
-    classes = torch.frexp(sizes.double()).exponent
+    classes = sizes.double().log2().floor()
     for size_class in torch.unique(classes).tolist():
         chosen = (classes == size_class).nonzero().squeeze(-1)
         place = torch.arange(int(sizes[chosen].max()), device=group.device)

@@ -112,9 +112,9 @@ class RankingLoss(nn.Module, abc.ABC):
         """
         found: dict[str, object] = {}
         for owner in cls.__mro__:
-            if "__init__" not in vars(owner):
+            if "__init__" not in owner.__dict__:
                 continue
-            parameters = list(inspect.signature(vars(owner)["__init__"]).parameters.values())[1:]
+            parameters = list(inspect.signature(owner.__dict__["__init__"]).parameters.values())[1:]
             for parameter in parameters:
                 if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                     found.setdefault(parameter.name, parameter.default)
