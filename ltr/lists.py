@@ -397,8 +397,8 @@ def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     order = torch.argsort(group, stable=True)
     sizes = torch.unique_consecutive(group[order], return_counts=True)[1]
     starts = sizes.cumsum(0) - sizes
-    classes = sizes.double().log2().floor()
-    for size_class in torch.unique(classes).tolist():
+    classes = torch.frexp(sizes.double()).exponent
+    for size_class in torch.unique(classes):
         chosen = (classes == size_class).nonzero().squeeze(-1)
         place = torch.arange(int(sizes[chosen].max()), device=group.device)
         mask = place < sizes[chosen, None]
