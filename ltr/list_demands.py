@@ -479,8 +479,8 @@ class Asked:
 
     Attributes:
         text, what: the demand, and what it measures, in words.
-        gains, lists: gain, and number of the list, of each row, (n,); None for one list.
         gains, lists: gain of each row and number of its list, (n,); None for one list.
+        ties: ``"resolved"`` where rows of equal totals count in their worst order, as no threshold parts them.
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
     """
 

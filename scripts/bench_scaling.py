@@ -1,8 +1,8 @@
 """Measure the training of surrogates on many rows: seconds and memory, by loss, number of threads, and chunks.
 
 Every measurement runs in processes of its own. Memory is what the fit adds to the peak before it, which includes data
-and imports. Results are kept in ``scaling.jsonl`` and not measured again. No table
-is written unless all forms of a fit reach the same objective.
+and imports. Results are kept in ``scaling.jsonl`` and not measured again. No table is written unless all forms of a fit
+reach the same objective.
 
     python scripts/bench_scaling.py --out runs/scaling --docs docs/scaling.md
 """

@@ -22,8 +22,7 @@ from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig, DataConfig
-from trainers.csv_text import csv_text
-from trainers.files import RunError, write_atomic
+from trainers.files import RunError, csv_text, write_atomic
 from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
 
 Rows = tuple[Raw, ArrayLike]

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, locked, and read with an error that names a damaged one."""
+"""Files: written whole or not at all, locked, and read with an error that names a damaged one; JSON and CSV."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import pickle
 import re
 import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ltr.files import replacing as replacing
 from ltr.files import write_atomic as write_atomic
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Json = dict[str, Any]
 
@@ -146,3 +149,21 @@ def to_json(value: Any) -> Any:  # noqa: ANN401  (any JSON)
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def csv_text(
+    ours: Mapping[str, Sequence[Any]], own: Mapping[str, Sequence[str] | pd.Series], order: Sequence[int]
+) -> str:
+    """Return rows as CSV.
+
+    Args:
+        ours: columns by name that stand first; all get ``ltr_`` before their name if the table has one of the names.
+        own: the table's own columns.
+        order: numbers of the rows, in the order of the output.
+    """
+    import pandas as pd
+
+    prefix = "ltr_" if set(ours) & set(own) else ""
+    columns = {f"{prefix}{name}": column for name, column in ours.items()} | dict(own)
+    frame = pd.DataFrame({name: pd.Series(column).to_numpy() for name, column in columns.items()})
+    return frame.iloc[list(order)].to_csv(index=False, lineterminator="\n")

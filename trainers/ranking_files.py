@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.demands import DEMANDS
 from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
-from trainers.csv_text import csv_text
-from trainers.files import RunError, read_json, reading, remove_leftovers, write_atomic, write_json, writing
+from trainers.files import RunError, csv_text, read_json, reading, remove_leftovers, write_atomic, write_json, writing
 from trainers.run.folder import PAGE, RunFolder
 from trainers.task.data import FRAME
 

@@ -11,8 +11,7 @@ import numpy as np
 from ltr.cards import Card
 from ltr.data import Reading, read_texts
 from ltr.data.table_files import read_file
-from trainers.csv_text import csv_text
-from trainers.files import RunError
+from trainers.files import RunError, csv_text
 
 
 def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> str:

@@ -1,9 +1,9 @@
 """The files of trec_eval: runs, which are ranked lists of documents, and qrels, the judgements of documents.
 
 A line of a run is ``query Q0 document rank score tag``, one of qrels ``query 0 document label``. As in trec_eval, white
-space separates the fields and there are no comments; text is UTF-8. The rank of a run's
-lines plays no part: documents are ordered by score, descending, and those of one score by their names, descending.
-Scores are compared in double precision; trec_eval rounds them to single precision first.
+space separates the fields and there are no comments; text is UTF-8. The rank of a run's lines plays no part: documents
+are ordered by score, descending, and those of one score by their names, descending. Scores are compared in double
+precision; trec_eval rounds them to single precision first.
 
 `judged_lists` brings a run and its judgements together, in the form that the metrics of `ltr.metrics` take.
 """

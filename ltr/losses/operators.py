@@ -229,9 +229,7 @@ def chained(grad: Tensor, slopes: Tensor, number: Tensor | None) -> Tensor:
 # --- torch.compile -----------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op(
-    "ltr::list_weight", mutates_args=(), schema="(Tensor list_weight, Tensor scores, Tensor? qid) -> Tensor"
-)
+@torch.library.custom_op("ltr::list_weight", mutates_args=())
 def list_weight_operator(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
     """Return one weight for each list, checked."""
     return weights_of_lists(list_weight, scores, qid).clone()

@@ -143,12 +143,7 @@ def _imported(path: str) -> type[RankingLoss]:
 _named = functools.lru_cache(maxsize=256)(parse_loss)
 
 
-@torch.library.custom_op(
-    "ltr::list_loss",
-    mutates_args=(),  # torch 2.4 reads no annotations that are text, so a schema says the same
-    schema="(Tensor scores, Tensor labels, Tensor? mask, Tensor? weight, Tensor? qid, str name, str reduction)"
-    " -> (Tensor, Tensor, Tensor)",
-)
+@torch.library.custom_op("ltr::list_loss", mutates_args=())
 def list_loss_operator(
     scores: Tensor,
     labels: Tensor,

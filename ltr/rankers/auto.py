@@ -45,7 +45,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -74,9 +74,6 @@ from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 

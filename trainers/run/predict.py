@@ -9,8 +9,7 @@ from typing import Any
 from ltr.data import DataError, TablePreparation, format_of, read_texts
 from ltr.rankers import Ranker
 from trainers.config import CARD
-from trainers.csv_text import csv_text
-from trainers.files import RunError, reading, writing
+from trainers.files import RunError, csv_text, reading, writing
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_ranker
 from trainers.run.rows import Rows, method_of, read_rows_for

@@ -237,10 +237,8 @@ class OperatingPointBounds:
             if not left.any():
                 return
             j = int(np.argmax(np.where(left, self._gains() / np.maximum(self._work, tuning.POINTS_PROOF), -1.0)))
-            allowed, required = (
-                int(tuning.POINTS_PATIENCE * max(self._work[j], tuning.POINTS_PROOF)),
-                int(self._n_pos - self.caps[j]) + 1,
-            )
+            allowed = int(tuning.POINTS_PATIENCE * max(self._work[j], tuning.POINTS_PROOF))
+            required = int(self._n_pos - self.caps[j]) + 1
             for other in self._alone:
                 if other is not search:
                     search.learn_from(other)

@@ -168,11 +168,8 @@ class Subtrees:
             self.measured = True
             own = known & self._known[rows] & (before > 0) & (spent > 0) & (steps > 0.5 * mean)
             relative = np.log(spent[own] / before[own]) / steps[own] / self.slope
-            self._relative[rows[own]] = (
-                tuning.OWN_SLOPE * np.clip(relative, 1 / tuning.OWN_SLOPE_FACTOR, tuning.OWN_SLOPE_FACTOR)
-                + 1
-                - tuning.OWN_SLOPE
-            )
+            share, factor = tuning.OWN_SLOPE, tuning.OWN_SLOPE_FACTOR
+            self._relative[rows[own]] = share * np.clip(relative, 1 / factor, factor) + 1 - share
         self._work[rows], self._at[rows], self._known[rows], self._comparable = spent, at, known, True
         if known:
             self.reached[rows] = reached
