@@ -17,8 +17,6 @@ POSITIVE, NEGATIVE = "#b5341c", "#dfe3e8"
 """Rows by their label."""
 RERANKED, TRAINING, TEST = "#0077bb", "#7fb9dd", "#00558a"
 """The exact stage; training and test sets, in pictures of one method."""
-ABOVE, BELOW = "#0077bb", "#d98a3d"
-"""What puts a row above another one, and below it."""
 METHODS = ("#ff7043", RERANKED, "#cc3311", "#33bbee", "#ee3377", "#009988", "#8a949e")
 """Methods by place; the last is darker than in TensorBoard, where it is hard to see."""
 
