@@ -13,8 +13,9 @@ areas=(
     max_nonzeros metrics native_losses native_weight_space operating_points points probing scores supports survival trec
     weight_space whole_numbers
 )
-files=("${areas[@]/%/.py}")
-files=("${files[@]/#/tests/test_}")
+shopt -s nullglob
+files=()
+for area in "${areas[@]}"; do files+=(tests/test_"$area".py tests/*/test_"$area".py); done
 
 both=(address thread)
 if [ "${1:-}" = address ] || [ "${1:-}" = thread ]; then

@@ -2,16 +2,14 @@
 
 import gc
 import os
-from pathlib import Path
 
 import pytest
 
 from tests import tiers
+from tests.paths import DATA
 
-BESIDE = Path(__file__).parents[2] / "shared" / "data"
-
-if BESIDE.is_dir():
-    os.environ.setdefault("LTR_DATA", str(BESIDE))
+if DATA.is_dir():
+    os.environ.setdefault("LTR_DATA", str(DATA))
 
 
 def pytest_addoption(parser):

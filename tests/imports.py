@@ -3,9 +3,8 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+from tests.paths import ROOT
 
 
 def loaded_by(*programs, names):

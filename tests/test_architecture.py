@@ -5,14 +5,13 @@ import functools
 import inspect
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import ltr
 from tests.imports import loaded_by
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 MODULES = sorted([*ROOT.glob("ltr/**/*.py"), *ROOT.glob("trainers/**/*.py")])
 
 # each layer may import itself and what stands before it

@@ -11,8 +11,8 @@ from ltr.metrics import parse_measure
 from ltr.rankers import SurrogateRanker
 from ltr.survival import ConcordanceLoss, CoxLoss
 from ltr.uplift import UpliftLoss
-from tests.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
-from tests.test_listwise import NAMES
+from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS
+from tests.losses.test_listwise import NAMES
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 

@@ -14,7 +14,7 @@ from ltr.cards import Card, CardRanker
 from ltr.exact import Demand, PairwiseProblem, RerankProblem, Status, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.outcomes import Times, Treatments, kaplan_meier, label_kind, survival_labels, uplift_labels
-from tests.stated_problem import stated_problem
+from tests.exact.stated_problem import stated_problem
 from tests.tiers import examples
 from trainers.cli import main
 

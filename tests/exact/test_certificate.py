@@ -1,0 +1,712 @@
+"""Certificates: what the recorder closes the checker accepts, bounds are true, files come back as they were written."""
+
+import dataclasses
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from ltr import verify
+from ltr.data import DataError, half_split, load
+from ltr.exact import Limits
+from ltr.exact.cards import CardProblem
+from ltr.exact.certificate import Certificate, certify
+from ltr.exact.certificate import recorder as _recorder
+from ltr.exact.demand import Demand
+from ltr.exact.local_search.search import local_search
+from ltr.exact.preferences import PairwiseProblem
+from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.solution import Solution, Status
+from ltr.exact.solve import solve
+from tests.exact.stated_problem import stated_problem
+from tests.reference import (
+    cell_optimum,
+    cell_optimum_demanded,
+    cell_optimum_graded,
+    cell_optimum_pairs,
+    graded_problem,
+    random_demanded,
+    random_graded,
+    random_instance,
+    random_pairwise,
+)
+from tests.tiers import examples
+
+
+def solution(problem, w, bound=None):
+    """Weights as a heuristic hands them back."""
+    bound = problem.trivial_bound if bound is None else bound
+    return Solution(np.asarray(w, dtype=float), problem.evaluate(w), bound, Status.HEURISTIC, 0.0, "test")
+
+
+def checked(problem, w, **options):
+    """The certificate, once the checker has accepted it and its numbers are found to agree."""
+    certificate = certify(problem, solution(problem, w), **options)
+    claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert certificate.claim == claim
+    assert certificate.value == problem.evaluate(w)
+    assert certificate.value <= certificate.bound
+    assert (certificate.claim == "value") == (certificate.partition is None)
+    return certificate
+
+
+def none(problem):
+    """What a solver returns that finds no weights feasible."""
+    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
+
+
+def proven_infeasible(problem, **options):
+    """Whether a certificate shows that no weights are feasible, once the checker has accepted it."""
+    try:
+        certificate = certify(problem, none(problem), **options)
+    except ValueError:
+        with pytest.raises(ValueError, match="which was not proven within max_boxes, max_checks and time_limit"):
+            certify(problem, none(problem), **options)
+        return False
+    claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == certificate.claim == "infeasible"
+    assert words.startswith("infeasible: no weights satisfy all constraints and demands, proven by ")
+    assert (certificate.weights, certificate.value, certificate.bound) == (None, -math.inf, -math.inf)
+    return True
+
+
+def larger_problem(seed, **options):
+    """20 observations on 3 features, some rows repeated, tenths among them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(20, 3))
+    X[:, 2] = rng.integers(0, 4, size=20) / 10
+    X[4:6] = X[0]
+    y = (X @ rng.normal(size=3) + rng.normal(size=20) > 0).astype(int)
+    return RerankProblem(X, y, **options)
+
+
+def larger_graded(seed, **options):
+    """24 observations on 3 features, labels 0 to 3 on two lists."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(24, 3))
+    X[:, 2] = rng.integers(0, 4, size=24) / 10
+    labels = np.clip(np.round(X @ rng.normal(size=3) + rng.normal(size=24) + 1), 0, 3)
+    return RerankProblem(X, labels, qid=rng.integers(0, 2, size=24), **options)
+
+
+# --- proofs of enumerated optima -------------------------------------------------------------------------------
+
+
+def optimum(p, A=None):
+    """The enumerated optimum of a list of labels or gains, and weights that reach it."""
+    return cell_optimum(p.X, p.gains, p.statistic, p.C, p.rank, A=A) if p.binary else cell_optimum_graded(p, A=A)
+
+
+def reaches(p, best, w):
+    """Whether an enumerated optimum is proven."""
+    certificate = checked(p, w, max_boxes=5000)
+    assert certificate.value == pytest.approx(best, abs=1e-9)
+    assert stated_problem(certificate).max_nonzeros == p.max_nonzeros
+    return certificate.claim == "optimal"
+
+
+of_labels_and_gains = pytest.mark.parametrize("draw", [random_instance, random_graded])
+
+
+@pytest.mark.parametrize(("draw", "count"), [(random_instance, 102), (random_graded, 78)])
+def test_optima_of_all_statistics_prices_and_ranks_are_proven(draw, count):
+    # pairs of different observations whose differences are opposite can take too many boxes
+    assert sum(reaches(p, *optimum(p)) for p in map(draw, range(count))) >= 0.96 * count
+
+
+@of_labels_and_gains
+def test_optima_under_side_constraints_are_proven(draw):
+    proven, count = 0, examples(30, slow=60)
+    for base in map(draw, range(count)):
+        A = np.random.default_rng(proven).integers(-1, 2, size=(2, base.d)).astype(float)
+        p = dataclasses.replace(base, constraints=LinearConstraints(A, [0.0, 0.0]))
+        proven += reaches(p, *optimum(p, A=A))
+        # a cut-off cube: half of every direction is feasible, and differences of whole numbers still reach the margin
+        sides = LinearConstraints(np.vstack([np.ones(base.d), np.eye(base.d)]), [0.5, *[0.5] * base.d])
+        best, w = optimum(base)
+        proven += reaches(dataclasses.replace(base, constraints=sides), best, w / (2 * base.d))
+    assert proven >= 0.9 * 2 * count
+
+
+@of_labels_and_gains
+def test_optima_of_few_weights_are_proven(draw):
+    proven, problems = 0, [p for p in map(draw, range(examples(30, slow=60))) if p.d > 1]
+    for p in problems:
+        parts = [optimum(dataclasses.replace(p, X=np.delete(p.X, j, axis=1))) for j in range(p.d)]
+        j = max(range(p.d), key=lambda j: parts[j][0])
+        proven += reaches(dataclasses.replace(p, max_nonzeros=p.d - 1), parts[j][0], np.insert(parts[j][1], j, 0.0))
+    assert proven >= 0.9 * len(problems)
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("margin", [0.25, 0.5, 0.1])
+def test_optima_of_graded_lists_under_a_large_margin_are_proven(rank, margin):
+    proven, count = 0, examples(4, slow=26)
+    for seed in range(count):
+        p = random_graded(seed, rank=rank)
+        # on one feature w = 0 and the ends of the interval are all there is
+        p = dataclasses.replace(p, X=p.X[:, :1] * (0.1 if margin == 0.1 else 1.0), margin=margin)
+        w = max([[0.0], [-1.0], [1.0]], key=p.evaluate)
+        certificate = checked(p, w)
+        assert certificate.claim == "optimal"
+        grid = np.arange(-40, 41)[:, None] / 40.0
+        assert max(p.evaluate(v) for v in grid) <= certificate.bound
+    for seed in range(count):
+        p = dataclasses.replace(random_graded(seed, rank=rank), margin=margin)
+        grid = np.random.default_rng(seed).integers(-4, 5, size=(200, p.d)) / 4.0
+        values = [p.evaluate(w) for w in grid]
+        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
+        proven += certificate.claim == "optimal"
+    assert proven >= count / 2
+
+
+def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
+    for seed in range(34):
+        p = random_graded(seed)
+        order = np.random.default_rng(seed).permutation(p.n)
+        other = dataclasses.replace(p, X=p.X[order], y=p.y[order], qid=-10 * p.qid[order] + 3)
+        w = cell_optimum_graded(p)[1]
+        one, two = checked(p, w, max_boxes=1000), checked(other, w, max_boxes=1000)
+        assert (one.claim, one.bound) == (two.claim, pytest.approx(two.bound))
+        assert one.sha256 != two.sha256
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
+def test_solutions_of_graded_lists_are_proven(rank, options):
+    p = larger_graded(0, rank=rank, **options)
+    found = solve(p, limits=Limits(time_limit=60.0))
+    assert found.status is Status.OPTIMAL
+    certificate = certify(p, found)
+    claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
+    assert claim == certificate.claim == "optimal"
+
+
+@pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
+@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
+def test_hits_of_several_lists_and_of_one_are_proven(name, options):
+    """With several lists the certificate counts hits, and its gains say what they are shares of."""
+    for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
+        found = solve(p, limits=Limits(time_limit=60.0))
+        assert found.status is Status.OPTIMAL
+        certificate = certify(p, found)
+        claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
+        assert claim == certificate.claim == "optimal"
+        assert f"statistic {name if p.binary else 'hits@5'}" in words
+        for w in (found.weights, [1.0, 0.5, -1.0]):
+            assert stated_problem(certificate).evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
+
+
+def test_a_graded_certificate_of_a_share_of_hits_is_refused():
+    content = certify(p := larger_graded(0, statistic="precision@5"), solution(p, np.ones(3)), max_boxes=0).content
+    content["problem"]["statistic"] = "precision@5"
+    with pytest.raises(verify.CertificateError, match=r"problem.statistic: must be hits@N in a file of this kind"):
+        verify.check(verify.parse(json.dumps(content)))
+
+
+def test_optima_of_preferences_are_proven():
+    for seed in range(examples(30, slow=60)):
+        p = random_pairwise(seed)
+        best, w = cell_optimum_pairs(p.X, p.pairs, p.weights, p.C)
+        certificate = checked(p, w, max_boxes=5000)
+        assert certificate.value == pytest.approx(best, abs=1e-9)
+        assert certificate.claim == "optimal"
+
+
+@pytest.mark.parametrize(
+    ("A", "b"),
+    [
+        ([[1.0, -1, 0], [-1.0, 1, 0]], [0.0, 0.0]),  # w_0 = w_1
+        ([[-1.0, 0, 0]], [-0.5]),  # w_0 >= 1/2: w = 0 is not feasible
+        ([[1.0, 1, 1], [-1.0, -1, -1]], [1.0, -1.0]),  # the weights sum to 1
+        (np.vstack([np.eye(3), -np.eye(3)]), np.full(6, 0.3)),  # a smaller cube
+        ([[0.0, 0, 0]], [1.0]),  # a row that says nothing
+    ],
+)
+@pytest.mark.parametrize("C", [0.0, 0.05])
+def test_bounds_hold_for_feasible_weights(A, b, C):
+    p = larger_problem(1, C=C, constraints=LinearConstraints(A, b))
+    found = local_search(p, restarts=30, time_limit=60.0)
+    certificate = checked(p, found.weights)
+    rng = np.random.default_rng(0)
+    others = [local_search(p, seed=seed, restarts=3, starts=[rng.normal(size=3)]).value for seed in range(5)]
+    assert max(others) <= certificate.bound
+
+
+def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
+    # w_1 <= w_0 / (1 + 2e-9) and w_0 <= w_1 leave w_0 <= 0, but for the tolerance
+    p = RerankProblem(
+        [[0.0, 0.0], [1.0, 1.0]], [0, 1], constraints=LinearConstraints([[1, -1], [-1, 1 + 2e-9]], [0, 0])
+    )
+    assert p.feasible([1.0, 1.0])
+    assert checked(p, [0.0, 0.0]).bound >= p.evaluate([1.0, 1.0])
+
+
+# --- demands ---------------------------------------------------------------------------------------------------
+
+
+def judged(p, best, w, max_boxes=5000):
+    """The claim that is proven about a problem, given its optimum, -inf where no weights are feasible."""
+    if best == -math.inf:
+        return "infeasible" if proven_infeasible(p, max_boxes=max_boxes) else "unproven"
+    assert not proven_infeasible(p, max_boxes=300)
+    certificate = checked(p, w, max_boxes=max_boxes)
+    assert certificate.value == pytest.approx(best, abs=1e-9)
+    again, rng = stated_problem(certificate), np.random.default_rng(0)
+    for v in [w, *rng.integers(-4, 5, size=(10, p.d)) / (1.0 if p.integer else 4.0)]:
+        assert again.feasible(v) == p.feasible(v)
+        assert again.evaluate(v) == pytest.approx(p.evaluate(v), abs=1e-12)
+        if p.feasible(v):  # a bound proven for worse weights holds, too
+            assert checked(p, v, max_boxes=50).bound >= best - 1e-9
+    return certificate.claim
+
+
+def test_optima_under_demands_are_proven_and_demands_that_cannot_be_met():
+    claims = []
+    for seed in range(examples(60, slow=600)):
+        p = random_demanded(seed)
+        claims.append(judged(p, *cell_optimum_demanded(p)))
+    assert claims.count("optimal") >= 0.6 * len(claims)
+    assert claims.count("infeasible") >= 0.25 * len(claims)
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.98 * len(claims)
+
+
+def test_demands_go_together_with_few_weights_and_side_constraints():
+    claims = []
+    for seed in range(examples(30, slow=60)):
+        p = random_demanded(seed)
+        few = dataclasses.replace(p, max_nonzeros=max(1, p.d - 1))
+        A = np.random.default_rng(seed).integers(-1, 2, size=(2, p.d)).astype(float)
+        sides = dataclasses.replace(p, constraints=LinearConstraints(A, [0.0, 0.0]))
+        claims += [judged(few, *cell_optimum_demanded(few)), judged(sides, *cell_optimum_demanded(sides, A=A))]
+        # a cut-off cube: half of every direction is feasible
+        sides = LinearConstraints(np.vstack([np.ones(p.d), np.eye(p.d)]), [0.5, *[0.5] * p.d])
+        best, w = cell_optimum_demanded(p)
+        claims.append(judged(dataclasses.replace(p, constraints=sides), best, w / (2 * p.d)))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 20
+    assert claims.count("optimal") + claims.count("infeasible") >= 0.9 * len(claims)
+
+
+def test_demands_go_together_with_whole_numbers_and_required_columns():
+    claims = []
+    for seed in range(examples(30, slow=60)):
+        p = dataclasses.replace(random_demanded(seed), integer=3, margin=0.5, required=[0] if seed % 3 else [])
+        grid = map(np.array, itertools.product(np.arange(-3.0, 4.0), repeat=p.d))
+        best, w = max(((p.evaluate(w), w.tolist()) for w in grid if p.feasible(w)), default=(-math.inf, None))
+        claims.append(judged(p, best, w))
+    assert min(map(claims.count, ("optimal", "infeasible"))) >= 7
+    assert claims.count("optimal") + claims.count("infeasible") == len(claims)  # in the end there are single points
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_demands_on_a_larger_problem_are_proven(seed):
+    """The group has its rows at random; the demand asks for more of them at the top than the best weights have."""
+    free = larger_problem(seed, margin=1e-2)
+    group = np.random.default_rng(seed).integers(0, 2, size=free.n)
+    at_least = 1 + RerankProblem(free.X, group, "hits@5").evaluate(solve(free).weights)
+    p = dataclasses.replace(free, demands=[Demand("hits@5", at_least, group)])
+    certificate = checked(p, feasible_solution(p).weights)
+    assert certificate.value <= certificate.bound < solve(free).value
+    assert not proven_infeasible(p, max_boxes=1000)
+
+
+def opposed(margin):
+    """Labels, and a group that asks for opposite orders of many rows, on four features."""
+    rng = np.random.default_rng(34)
+    X = rng.normal(size=(30, 4))
+    y = (X @ rng.normal(size=4) + rng.normal(size=30) > 0.7).astype(int)
+    group = (rng.random(30) + 0.3 * X[:, 0] > 0.6).astype(int)
+    return RerankProblem(X, y, margin=margin, demands=[Demand("hits@6", 4, group)])
+
+
+@pytest.mark.parametrize(
+    ("make", "bound"),
+    [(opposed, 3.364), (lambda margin: larger_graded(0, rank="subrank", margin=margin), 25.06758)],
+    ids=["demand", "subranks"],
+)
+def test_orders_that_exclude_each_other_take_no_boxes_of_the_size_of_the_margin(make, bound):
+    counts = []
+    for margin in (1e-4, 1e-6, 1e-8):
+        p = make(margin)
+        certificate = certify(p, feasible_solution(p))
+        recorder = _recorder.Recorder(p, verify.Problem(certificate.content["problem"]))
+        partition = recorder.record(bound, 5000, 10**8, lambda: False)
+        certificate.content.update(claim="bound", proof={"bound": bound, "partition": partition})
+        assert certificate.verify().startswith("bound: ")
+        counts.append(certificate.boxes)
+        assert ":" in " ".join(partition)
+    assert max(counts) <= 1.3 * min(counts)
+
+
+def feasible_solution(p):
+    """The best of random weights that meet the demands."""
+    weights = np.random.default_rng(0).normal(size=(1000, p.d))
+    return solution(p, max((w / np.abs(w).max() for w in weights if p.feasible(w)), key=p.evaluate))
+
+
+def test_side_constraints_that_no_weights_satisfy_are_certified():
+    sides = [
+        LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]),
+        LinearConstraints([[1.0, 1.0, 1.0], [-1.0, -1.0, 0.0], [0.0, 0.0, -1.0]], [1.0, -0.75, -0.5]),
+    ]
+    pairwise = PairwiseProblem(larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0])
+    for constraints in sides:
+        for p in (larger_problem(0), larger_graded(0), pairwise):
+            assert proven_infeasible(dataclasses.replace(p, constraints=constraints))
+    p = dataclasses.replace(larger_problem(0), constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-0.5]))
+    assert not proven_infeasible(p)
+    small = LinearConstraints(np.vstack([np.eye(3), -np.eye(3)]), np.full(6, 1e-3))
+    for required in ([], [1]):
+        p = dataclasses.replace(larger_problem(0), constraints=small, required=required)
+        assert proven_infeasible(p) == bool(required)
+
+
+def test_rounding_of_demands_spoils_nothing():
+    # w·δ meets the margin up to rounding at many corners of boxes, and demands ask for what weights of a grid just have
+    boxes = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
+        X, labels = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 4, size=8) * 0.1
+        y, qid = [1, 0, 1, 0, 0, 1, 0, 1], [None, np.arange(8) % 2][seed % 2]
+        margin = [1.0, 0.3, 2.0, 0.5][seed % 4] * unit
+        options = {"C": [0.0, 0.01][seed % 2], "margin": margin, "qid": qid}
+        name = ["dcg", "mrr", "power(p=0.5)"][seed % 3]
+        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
+        free = RerankProblem(X, y, demands=[Demand(name, 0.0, labels)], **options)
+        reached = [free.demanded[0].value(w) for w in grid]
+        p = RerankProblem(X, y, demands=[Demand(name, max(reached), labels)], **options)
+        feasible = [w for w in grid if p.feasible(w)]
+        assert len(feasible) == reached.count(max(reached))
+        certificate = checked(p, max(feasible, key=p.evaluate), max_boxes=2000)
+        assert max(map(p.evaluate, feasible)) <= certificate.bound
+        boxes += certificate.boxes
+        more = min(max(reached) * (1 + 3e-9), free.demanded[0].problem.trivial_bound)
+        if more > max(reached):
+            proven_infeasible(RerankProblem(X, y, demands=[Demand(name, more, labels)], **options), max_boxes=2000)
+    assert boxes > 2000
+
+
+def test_a_problem_of_cards_that_some_card_solves_is_not_certified_to_be_infeasible():
+    p = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])
+    with pytest.raises(ValueError, match="solution must have feasible weights"):
+        certify(p, none(p))
+
+
+def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():
+    p = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], C=2.0)
+    assert p.demanded == ()
+    for at_least, infeasible in ((0.0, False), (1e-300, True)):
+        asked = [Demand("hits@1", at_least, [1, 0, 0]), Demand("hits@1", at_least, [0, 0, 1])]
+        assert proven_infeasible(dataclasses.replace(p, demands=asked)) == infeasible
+
+
+# --- bounds of other weights -----------------------------------------------------------------------------------
+
+
+def test_bounds_are_true_whatever_the_weights():
+    for seed in range(examples(40, slow=80)):
+        p, graded = random_instance(seed), random_graded(seed)
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        for problem, largest in ((p, best), (graded, cell_optimum_graded(graded)[0])):
+            w = np.random.default_rng(seed).integers(-2, 3, size=problem.d) / 2.0
+            certificate = checked(problem, w, max_boxes=1000)
+            assert certificate.bound >= largest - 1e-9
+            assert certificate.claim != "optimal" or certificate.value >= largest - 1e-9
+
+
+@pytest.mark.parametrize("graded", [False, True])
+def test_rounding_spoils_nothing(graded):
+    # w·δ meets the margin up to rounding at many corners of boxes, and margins times grades are no float64 numbers
+    boxes = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
+        X, gains = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 5, size=8) ** 3 * 0.1
+        statistic, margin = ["dcg", "auc", "mrr"][seed % 3], [1.0, 0.3, 0.7, 0.5][seed % 4] * unit
+        if graded:
+            p = graded_problem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), statistic)
+        else:
+            p = RerankProblem(X, [1, 0, 1, 0, 1, 0, 0, 1], statistic)
+        p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, rank=["resolved", "subrank"][seed // 5 % 2])
+        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
+        values = [p.evaluate(w) for w in grid]
+        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
+        assert max(values) <= certificate.bound
+        boxes += certificate.boxes
+    assert boxes > 2000
+
+
+@pytest.mark.parametrize("margins", [1, 3])
+def test_a_pair_that_wins_by_less_than_rounding_is_not_taken_for_lost(margins):
+    fooled = 0
+    for seed in range(examples(80, slow=200)):
+        delta = np.random.default_rng(seed).uniform(-1, 1, size=6)
+        reach = sum(abs(Fraction(v)) for v in delta.tolist()) / margins  # of the largest w·δ, at the corner sign(δ)
+        margin = float(reach) if float(reach) <= reach else math.nextafter(float(reach), 0)
+        if margins == 1:
+            p, most = RerankProblem([delta, np.zeros(6)], [1, 0], "auc", margin=margin), 1.0
+        else:  # the gain 7 is three grades above the gain 0, and far above the others
+            rows = [delta, np.zeros(6), -delta, -delta]
+            p, most = graded_problem(rows, [7, 0, 1, 3], None, "wta", margin=margin), 7.0
+        assert p.evaluate(np.sign(delta)) == most
+        total = 0.0
+        for v in np.abs(delta).tolist():
+            total += v
+        fooled += total < margins * margin
+        assert checked(p, np.zeros(6), max_boxes=3000).bound >= most
+    assert fooled >= 2
+
+
+def test_features_of_the_largest_size_prove_nothing_wrong():
+    X = np.array([[2e307, 0.0], [-2e307, 1.0], [1.0, 2.0], [0.0, -2e307]])
+    p = RerankProblem(X, [1, 0, 1, 0])
+    certificate = checked(p, [1.0, 0.0], max_boxes=100)
+    assert certificate.bound >= max(p.evaluate(w) for w in ([1.0, 0.0], [1.0, 1.0], [1.0, 0.5], [0.0, 1.0]))
+
+
+def test_weights_that_are_worse_than_none_get_the_bound_of_none():
+    p = larger_problem(0, C=50.0)
+    certificate = checked(p, [1.0, 0.0, 0.0])
+    assert certificate.claim == "bound"
+    assert certificate.value < p.evaluate(np.zeros(3)) <= certificate.bound
+
+
+def test_the_bound_is_the_lowest_that_the_boxes_suffice_for():
+    p = larger_problem(2)
+    w = local_search(p, restarts=30, time_limit=60.0).weights
+    full = checked(p, w)
+    assert full.claim == "optimal"
+    bounds = []
+    for boxes in (full.boxes, full.boxes - 1, full.boxes // 2, 20, 6, 5):
+        certificate = checked(p, w, max_boxes=boxes)
+        assert certificate.boxes <= boxes
+        bounds.append(certificate.bound)
+    assert bounds == sorted(bounds)
+    assert bounds[0] == full.bound < bounds[1]
+    assert bounds[-1] == p.trivial_bound  # six faces need six boxes: nothing is proven, the solver's bound is quoted
+    assert certificate.claim == "value"
+
+
+def test_the_solvers_bound_is_tried_and_quoted():
+    p = larger_problem(2)
+    w = local_search(p, restarts=30, time_limit=60.0).weights
+    value, boxes = p.evaluate(w), checked(p, w).boxes // 3
+    unaided = checked(p, w, max_boxes=boxes).bound
+    assert value < unaided < p.trivial_bound
+    for claimed in (unaided - 1e-3, unaided + 1e-3):
+        certificate = certify(p, solution(p, w, bound=claimed), max_boxes=boxes)
+        assert certificate.claimed_bound == claimed
+        assert certificate.bound <= unaided
+        none = certify(p, solution(p, w, bound=claimed), max_boxes=0)
+        assert (none.bound, none.claim) == (claimed, "value")
+    below = certify(p, solution(p, w, bound=value - 1.0), max_boxes=0)  # no bound can be below the value
+    assert below.claimed_bound == below.value
+
+
+def test_stopping_leaves_what_is_proven():
+    p = larger_problem(4)
+    w = local_search(p, restarts=5).weights
+    assert checked(p, w, should_stop=lambda: True).claim == "value"
+    assert checked(p, w, time_limit=1e-9).claim == "value"
+    asked = iter(range(10**9))
+    # six faces are asked about at each bound: the value itself, then a higher one
+    stopped = [checked(p, w, max_boxes=300, should_stop=lambda n=n: next(asked) > n).bound for n in (3, 10, 30, 100)]
+    assert stopped[0] >= stopped[-1]
+
+
+@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, rank):
+    problems = [larger_problem(2, rank=rank), larger_graded(1, rank=rank), random_pairwise(3)]
+    for p in problems:
+        exact = verify.Problem(certify(p, solution(p, np.ones(p.d)), max_boxes=0).content["problem"])
+        pairs = sum(1 for _ in exact.pairs())
+        assert _recorder.pair_count(exact) == pairs > 0
+        for most, claims in ((pairs, {"bound", "optimal"}), (pairs - 1, {"value"})):
+            monkeypatch.setattr("ltr.exact.certificate.MOST_PAIRS", most)
+            assert checked(p, np.ones(p.d)).claim in claims
+
+
+def test_long_searches_are_done_in_pieces(monkeypatch):
+    p = larger_problem(2)
+    w = local_search(p, restarts=30, time_limit=60.0).weights
+    whole = checked(p, w)
+    monkeypatch.setattr(_recorder, "_WORK", 1)  # a piece a box
+    assert checked(p, w).content == whole.content
+
+
+# --- real lists ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("gaussians", {}),
+        ("haberman", {}),
+        ("haberman", {"statistic": "auc", "C": 0.01}),
+        ("haberman", {"statistic": "mrr", "rank": "subrank"}),
+    ],
+)
+def test_full_lists_are_proven_optimal(name, options, tmp_path):
+    try:
+        data = load(name)
+    except DataError as error:
+        pytest.skip(str(error))
+    train, _ = half_split(len(data.y), seed=0)
+    p = RerankProblem(data.X[train], data.y[train], **options)
+    found = local_search(p, restarts=30, time_limit=60.0)
+    certificate = certify(p, solution(p, found.weights))
+    certificate.write(tmp_path / "certificate.json")
+    again = Certificate.read(tmp_path / "certificate.json")
+    assert again.verify().startswith("optimal: ")
+    assert again.boxes < 5000
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        larger_problem(0),
+        larger_problem(0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, rank="subrank", constraints=SIDES),
+        PairwiseProblem(
+            larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0], C=1e-3, constraints=SIDES, max_nonzeros=2
+        ),
+        larger_graded(0),
+        larger_graded(
+            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalize=True, rank="subrank", constraints=SIDES
+        ),
+        larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
+        larger_graded(
+            0,
+            rank="subrank",
+            demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalize=True), Demand("precision@5", 0.1)],
+        ),
+    ],
+)
+@pytest.mark.parametrize("max_boxes", [0, 5000])
+def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
+    certificate = certify(problem, solution(problem, [-0.1, 1e-7, 0.0]), max_boxes=max_boxes)
+    path = tmp_path / "certificate.json"
+    path.write_text("an older file")
+    certificate.write(path)
+    assert list(tmp_path.iterdir()) == [path]
+    again = Certificate.read(path)
+    assert again.content == certificate.content
+    assert again.verify() == certificate.verify()
+    p = stated_problem(again)
+    assert type(p) is type(problem)
+    assert (p.X.tolist(), p.C, p.margin) == (problem.X.tolist(), problem.C, problem.margin)
+    assert p.max_nonzeros == problem.max_nonzeros
+    assert p.evaluate(again.weights) == again.value == problem.evaluate([-0.1, 1e-7, 0.0])
+    if problem.constraints is None:
+        assert p.constraints is None
+    else:
+        assert (p.constraints.A.tolist(), p.constraints.b.tolist()) == (SIDES.A.tolist(), SIDES.b.tolist())
+    if isinstance(p, PairwiseProblem):
+        assert (p.pairs.tolist(), p.weights.tolist()) == (problem.pairs.tolist(), problem.weights.tolist())
+    elif not p.binary:
+        assert (p.gains.tolist(), p.qid.tolist()) == (problem.gains.tolist(), problem.qid.tolist())
+        assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
+    else:
+        assert (p.y.tolist(), p.statistic, p.rank) == (problem.y.tolist(), problem.statistic, problem.rank)
+    for one, other in zip(p.demanded, problem.demanded, strict=True):
+        assert one.demand.at_least == other.demand.at_least
+        for w in np.random.default_rng(0).normal(size=(20, p.d)):
+            assert one.value(w) == pytest.approx(other.value(w), rel=1e-13)
+    assert certify(p, solution(p, again.weights), max_boxes=0).sha256 == certificate.sha256
+
+
+def test_files_can_be_read_by_people(tmp_path):
+    p = random_instance(14)
+    certify(p, solution(p, np.zeros(p.d))).write(tmp_path / "certificate.json")
+    lines = (tmp_path / "certificate.json").read_text().splitlines()
+    assert lines[:4] == ["{", ' "format": "ltr certificate",', ' "version": 1,', ' "claim": "bound",']
+    assert sum(line.startswith("   [") for line in lines) == p.n  # one line an observation
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
+    p = random_instance(14)
+    certificate = certify(p, solution(p, np.zeros(p.d)))
+    with pytest.raises(OSError, match="No such file"):
+        certificate.write(tmp_path / "nowhere" / "certificate.json")
+    certificate.content["value"] = math.nan
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        certificate.write(tmp_path / "certificate.json")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "certificate.json: cannot be read: it is not JSON: Expecting value"),
+        ("[]", "certificate.json: format: must be 'ltr certificate'"),
+        ('"value": 1', "certificate.json: cannot be read: it is not JSON: Extra data"),
+    ],
+)
+def test_files_that_are_none(text, message, tmp_path):
+    path = tmp_path / "certificate.json"
+    path.write_text(text)
+    with pytest.raises(verify.CertificateError, match=message):
+        Certificate.read(path)
+    with pytest.raises(FileNotFoundError):
+        Certificate.read(tmp_path / "none.json")
+
+
+def test_data_are_checked_when_a_file_is_read_and_proofs_when_it_is_verified(tmp_path):
+    p = random_instance(14)
+    certificate = certify(p, solution(p, np.zeros(p.d)))
+    certificate.content["value"] += 1.0
+    certificate.write(tmp_path / "certificate.json")
+    with pytest.raises(verify.CertificateError, match="value: is"):
+        Certificate.read(tmp_path / "certificate.json").verify()
+    certificate.content["problem"]["X"][0][0] += 1.0
+    certificate.write(tmp_path / "certificate.json")
+    with pytest.raises(verify.CertificateError, match=r"certificate.json: problem.sha256: the data have"):
+        Certificate.read(tmp_path / "certificate.json")
+
+
+# --- arguments -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("w", "options", "error", "message"),
+    [
+        ([1.0, 0.0, 0.0], {"max_boxes": -1}, ValueError, "max_boxes must be an integer >= 0, got -1"),
+        ([1.0, 0.0, 0.0], {"max_boxes": 1e4}, ValueError, "max_boxes must be an integer >= 0, got 10000.0"),
+        ([1.0, 0.0, 0.0], {"time_limit": "9"}, ValueError, "time_limit must be > 0, got '9'"),
+        ([1.0, 0.0, 0.0], {"max_checks": -1}, ValueError, "max_checks must be an integer >= 0, got -1"),
+        ([1.0, 0.0, 0.0], {"time_limit": 0.0}, ValueError, "time_limit must be > 0, got 0.0"),
+        ([1.0, 0.0, 0.0], {"time_limit": math.nan}, ValueError, "time_limit must be > 0, got nan"),
+        ([0.0, 0.0, 1.0], {}, ValueError, "solution must have feasible weights"),
+    ],
+)
+def test_arguments_against_their_rule_are_refused(w, options, error, message):
+    p = larger_problem(0, constraints=LinearConstraints([[0.0, 0.0, 1.0]], [0.5]))
+    with pytest.raises(error, match=message):
+        certify(p, solution(p, w), **options)
+
+
+class Other(Problem):
+    """A problem of no known kind."""
+
+    X, C, margin, constraints = np.zeros((1, 3)), 0.0, 1.0, None
+
+
+def test_solutions_of_nothing_and_of_other_problems_are_refused():
+    p = larger_problem(0, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]))
+    with pytest.raises(ValueError, match="solution must have feasible weights"):
+        certify(p, solve(p, "local_search", Limits(time_limit=5)))
+    one, other = larger_problem(0), larger_problem(1)
+    with pytest.raises(ValueError, match="solution must be of this problem, got value"):
+        certify(other, solution(one, [1.0, 0.0, 0.0]))
+    with pytest.raises(ValueError, match=r"w must have shape \(3,\), got \(2,\)"):
+        certify(one, solution(random_instance(14), [1.0, 0.0]))
+    with pytest.raises(TypeError, match="must be a RerankProblem or PairwiseProblem, got Other"):
+        certify(Other(), solution(one, [1.0, 0.0, 0.0]))

@@ -1,0 +1,314 @@
+"""Listwise losses and those of a rank statistic, against their definitions written out."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from ltr import metrics
+from ltr.losses import KLLoss, LambdaLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
+from ltr.losses.derivatives import derivatives
+from ltr.statistics import RankStatistic
+from tests.losses.loss_reference import ALL_PAIRS, NO_PAIRS, set_form
+
+STATISTICS = ["dcg", "dcg(base=e)@3", "mrr", "wta", "wrs", "power(p=2)", "pauc@4"]
+HITS = ["hits@3", "precision@3", "recall@3"]
+NAMES = [
+    "list_net",
+    "list_net(temperature=0.4)",
+    "kl",
+    "kl(temperature=2.5)",
+    "softmax",
+    "softmax(pairs=sum)",
+    "list_mle",
+    "list_mle(pairs=sum)",
+    "lambda(statistic=dcg)",
+    "lambda(statistic=mrr,gain=linear,pairs=sum)",
+    "smooth(statistic=dcg,temperature=0.5)",
+    "smooth(statistic=wrs,gain=linear,pairs=sum)",
+    "lambda(statistic=recall@3)",
+    "smooth(statistic=hits@2)",
+    "smooth(statistic=precision@3,pairs=sum)",
+    "smooth(statistic=recall@3,pairs=sum)",
+]
+all_losses = pytest.mark.parametrize("name", NAMES)
+
+
+@pytest.fixture(autouse=True, params=["all pairs", "no pairs"])
+def form(request, monkeypatch):
+    set_form(monkeypatch, ALL_PAIRS if request.param == "all pairs" else NO_PAIRS)
+
+
+def draw(*shape, seed=0, grades=3):
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(shape, dtype=torch.float64, generator=generator)
+    return scores, torch.randint(0, grades, shape, generator=generator)
+
+
+def list_net(scores, labels, temperature=1.0):
+    target, own = [math.exp(y / temperature) for y in labels], [math.exp(s) for s in scores]
+    return -sum(t / sum(target) * math.log(o / sum(own)) for t, o in zip(target, own, strict=True))
+
+
+def list_mle(scores, labels):
+    terms = [
+        math.log(sum(math.exp(s) for s, other in zip(scores, labels, strict=True) if other <= label)) - score
+        for score, label in zip(scores, labels, strict=True)
+        if label > min(labels)
+    ]
+    return sum(terms), len(terms)
+
+
+def gain_of(label, gain):
+    return 2.0**label - 1 if gain == "exp2" else float(label)
+
+
+def smooth(scores, labels, statistic, temperature, gain="exp2"):
+    n = len(scores)
+    weights = statistic.weights(n)[::-1]
+    value = 0.0
+    for i in range(n):
+        p = sum(1 / (1 + math.exp(-(scores[k] - scores[i]) / temperature)) for k in range(n) if k != i)
+        below = min(int(p), n - 1)
+        line = weights[below] + (p - below) * (weights[min(below + 1, n - 1)] - weights[below])
+        value += gain_of(labels[i], gain) * line
+    ideal = sum(g * w for g, w in zip(sorted((gain_of(v, gain) for v in labels), reverse=True), weights, strict=True))
+    return ideal - value, ideal
+
+
+def lambdas(scores, labels, statistic, gain="exp2"):
+    n = len(scores)
+    weights = statistic.weights(n)[::-1]
+    order = sorted(range(n), key=lambda i: (-scores[i], labels[i], i))
+    position = {i: p for p, i in enumerate(order)}
+    value = 0.0
+    for i, k in itertools.permutations(range(n), 2):
+        if labels[i] > labels[k]:
+            change = abs(gain_of(labels[i], gain) - gain_of(labels[k], gain))
+            change *= abs(weights[position[i]] - weights[position[k]])
+            value += change * math.log1p(math.exp(-(scores[i] - scores[k])))
+    ideal = sum(g * w for g, w in zip(sorted((gain_of(v, gain) for v in labels), reverse=True), weights, strict=True))
+    return value, ideal
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_list_net_is_the_cross_entropy_of_torch(seed):
+    scores, labels = draw(9, seed=seed)
+    value = ListNetLoss()(scores, labels).item()
+    assert value == pytest.approx(list_net(scores.tolist(), labels.tolist()), rel=1e-13)
+    assert value == pytest.approx(F.cross_entropy(scores, labels.double().softmax(-1)).item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_list_net_at_an_extreme_temperature_draws_the_top_label_or_any_item(dtype):
+    scores, labels = (x.to(dtype) for x in draw(9, grades=4))
+    top = (labels == labels.max()).to(dtype)
+    for compiled in (ListNetLoss.__call__, lambda loss, *given: loss.in_torch(*given, *[None] * 3, reduction="mean")):
+        cold, hot = (compiled(ListNetLoss(temperature=t), scores, labels) for t in (1e-310, 1e300))
+        torch.testing.assert_close(cold, SoftmaxLoss()(scores, top))
+        torch.testing.assert_close(hot, SoftmaxLoss()(scores, torch.ones_like(top)))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_kl_is_the_divergence_of_torch_and_list_net_less_the_entropy_of_the_labels(temperature):
+    scores, labels = draw(5, 9)
+    labels = 3.0 * torch.randn(labels.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    loss = KLLoss(temperature=temperature)
+    student, teacher = ((x / temperature).log_softmax(-1) for x in (scores, labels))
+    expected = temperature**2 * F.kl_div(student, teacher, reduction="batchmean", log_target=True)
+    torch.testing.assert_close(loss(scores, labels), expected)
+    entropy = -(teacher.exp() * teacher).sum(-1).mean()
+    cross = ListNetLoss(temperature=temperature)(scores / temperature, labels)
+    torch.testing.assert_close(loss(scores, labels), temperature**2 * (cross - entropy))
+
+
+def test_kl_is_0_at_the_teachers_scores_and_half_the_variance_of_the_differences_when_hot():
+    scores, labels = draw(9, grades=4)
+    for dtype in (torch.float64, torch.float32):
+        near = (labels.to(dtype) + 5.0).requires_grad_()
+        value = KLLoss()(near, labels)
+        assert 0 <= value.item() < 1e-12
+        assert torch.autograd.grad(value, near)[0].abs().max() < 1e-6
+    hot = KLLoss(temperature=1e4)(scores, labels)
+    torch.testing.assert_close(hot, (scores - labels).var(correction=0) / 2, rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_softmax_is_the_cross_entropy_with_labels_as_weights(seed):
+    scores, labels = draw(9, seed=seed)
+    log_q = scores.log_softmax(-1)
+    for pairs, total in (("sum", 1), ("mean", labels.sum())):
+        torch.testing.assert_close(SoftmaxLoss(pairs=pairs)(scores, labels), -(labels * log_q).sum() / total)
+    one = F.one_hot(torch.tensor(seed), 9)
+    torch.testing.assert_close(SoftmaxLoss()(scores, one), F.cross_entropy(scores, torch.tensor(seed)))
+
+
+def test_softmax_of_drawn_items_has_the_expected_sum_of_all():
+    """With weights 1 / q, the sum of exponentials is unbiased, and so is the slope up to the order of its variance."""
+    scores, _ = draw(200)
+    q = torch.linspace(0.2, 0.9, 200, dtype=torch.float64)
+    q[0] = 1.0  # the positive is always there
+    labels, whole = F.one_hot(torch.tensor(0), 200), []
+    expected = SoftmaxLoss()(scores, labels)
+    random = torch.Generator().manual_seed(0)
+    for _ in range(2000):
+        drawn = torch.rand(200, generator=random) < q
+        whole.append((SoftmaxLoss()(scores[drawn], labels[drawn], weight=1 / q[drawn]) + scores[0]).exp())
+    sums = torch.stack(whole)
+    assert abs(sums.mean() / (expected + scores[0]).exp() - 1) < 4 * sums.std() / sums.mean() / 2000**0.5
+
+
+def test_softmax_of_clicks_over_propensities_is_unbiased():
+    """The mean over all outcomes of looking at rows is the loss of the true relevance."""
+    scores, relevance = draw(4, grades=2, seed=3)
+    propensity = torch.tensor([1.0, 0.5, 0.25, 0.8], dtype=torch.float64)
+    expected = 0.0
+    for looked_at in itertools.product([0.0, 1.0], repeat=4):
+        looked = torch.tensor(looked_at, dtype=torch.float64)
+        chance = torch.where(looked > 0, propensity, 1 - propensity).prod()
+        expected += chance * SoftmaxLoss(pairs="sum")(scores, looked * relevance / propensity)
+    assert relevance.sum() > 0
+    torch.testing.assert_close(expected, SoftmaxLoss(pairs="sum")(scores, relevance))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_list_mle_is_the_likelihood(seed):
+    scores, labels = draw(9, seed=seed)
+    total, count = list_mle(scores.tolist(), labels.tolist())
+    assert ListMLELoss(pairs="sum")(scores, labels).item() == pytest.approx(total, rel=1e-13)
+    assert ListMLELoss()(scores, labels).item() == pytest.approx(total / count, rel=1e-13)
+
+
+def test_list_mle_of_different_labels_is_plackett_and_luce():
+    scores, _ = draw(4)
+    labels = torch.tensor([1, 3, 0, 2])
+    # the probability of an order, added up over all orders, is 1
+    total = 0.0
+    for order in itertools.permutations(range(4)):
+        given = torch.tensor([order.index(label) for label in range(4)])
+        total += math.exp(-ListMLELoss(pairs="sum")(scores, given).item())
+    assert total == pytest.approx(1.0, rel=1e-13)
+    s1, s3, s0 = scores[1], scores[3], scores[0]  # drawn first, second, third
+    rest = [scores, scores[[0, 2, 3]], scores[[0, 2]]]
+    expected = sum(torch.logsumexp(r, 0) - s for r, s in zip(rest, (s1, s3, s0), strict=True))
+    assert ListMLELoss(pairs="sum")(scores, labels).item() == pytest.approx(expected.item(), rel=1e-13)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_smooth_statistics_and_lambdas_equal_their_definitions(statistic, gain):
+    parsed = RankStatistic.parse(statistic)
+    for seed in range(3):
+        scores, labels = draw(8, seed=seed)
+        missing, ideal = smooth(scores.tolist(), labels.tolist(), parsed, 0.7, gain)
+        loss = SmoothStatisticLoss(statistic=statistic, temperature=0.7, gain=gain)
+        assert loss(scores, labels).item() == pytest.approx(missing / ideal, rel=1e-11)
+        value, ideal = lambdas(scores.tolist(), labels.tolist(), parsed, gain)
+        loss = LambdaLoss(statistic=statistic, gain=gain, pairs="sum")
+        assert loss(scores, labels).item() == pytest.approx(value, rel=1e-12)
+        assert LambdaLoss(statistic=statistic, gain=gain)(scores, labels).item() == pytest.approx(value / ideal)
+
+
+@pytest.mark.parametrize("statistic", HITS)
+@pytest.mark.parametrize("gain", ["linear", "exp2"])
+def test_losses_of_hits_equal_their_definitions(statistic, gain):
+    """A hit is a label above 0 whatever its gain: the loss is that of the labels 0 and 1, divided by what it shares."""
+    parsed = RankStatistic.parse(statistic)
+    for seed in range(3):
+        scores, labels = draw(8, seed=seed)
+        plain = (labels > 0).long()
+        size = {"top": 3, "positives": int(plain.sum()), "": 1}[parsed.kind.share_of]
+        for function, make, own in (
+            (smooth, SmoothStatisticLoss, {"temperature": 0.7}),
+            (lambdas, LambdaLoss, {}),
+        ):
+            value, ideal = function(scores.tolist(), plain.tolist(), parsed, *own.values())
+            loss = make(statistic=statistic, gain=gain, **own)
+            assert loss(scores, labels).item() == pytest.approx(value / ideal, rel=1e-11)
+            loss = make(statistic=statistic, gain=gain, pairs="sum", **own)
+            assert loss(scores, labels).item() == pytest.approx(value / size, rel=1e-11)
+
+
+@pytest.mark.parametrize("statistic", [*STATISTICS, "hits@3"])
+def test_without_temperature_the_smooth_statistic_is_the_statistic(statistic):
+    scores, labels = draw(3, 12)
+    exact = metrics.normalized_rank_statistic(scores, labels, statistic)
+    loss = SmoothStatisticLoss(statistic=statistic, temperature=1e-5, reduction="none")
+    torch.testing.assert_close(1 - loss(scores, labels), exact, rtol=1e-10, atol=1e-10)
+
+
+def test_the_smooth_auc_counts_pairs():
+    scores, labels = draw(20, grades=2)
+    loss = SmoothStatisticLoss(statistic="auc", temperature=1e-5)
+    assert 1 - loss(scores, labels).item() == pytest.approx(metrics.auc(scores, labels).item(), rel=1e-12)
+    soft = SmoothStatisticLoss(statistic="auc", temperature=0.3)(scores, labels)
+    z = (scores[labels == 1][:, None] - scores[labels == 0]) / 0.3
+    assert soft.item() == pytest.approx(torch.sigmoid(-z).mean().item(), rel=1e-11)
+    with pytest.raises(ValueError, match="labels must be 0 and 1 for auc"):
+        SmoothStatisticLoss(statistic="auc")(scores, labels + 1)
+
+
+def test_a_long_list_of_a_smooth_statistic():
+    scores, labels = draw(2_000)
+    loss = parse_loss("smooth(statistic=dcg,temperature=0.01)")
+    given = scores.requires_grad_()
+    value = loss(given, labels)
+    (slope,) = torch.autograd.grad(value, given)
+    above = torch.sigmoid((given.unsqueeze(0) - given.unsqueeze(1)) / 0.01).sum(1) - 0.5
+    table = torch.from_numpy(RankStatistic("dcg").weights(2_000)[::-1].copy())
+    whole = above.detach().floor().long()
+    line = table[whole] + (above - whole) * (table[(whole + 1).clamp(max=1_999)] - table[whole])
+    gains = 2.0**labels - 1
+    ideal = (gains.sort(descending=True).values * table).sum()
+    expected = 1 - (gains * line).sum() / ideal
+    assert value.item() == pytest.approx(expected.item(), rel=1e-11)
+    torch.testing.assert_close(slope, torch.autograd.grad(expected, given)[0], rtol=1e-8, atol=1e-12)
+
+
+# --- what all losses keep ----------------------------------------------------------------------------------------
+
+
+@all_losses
+def test_derivatives(name):
+    scores, labels = draw(2, 6, seed=4)
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
+    assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
+
+
+@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
+def test_statistics_take_no_weights_and_no_negative_labels(name):
+    scores, labels = draw(5)
+    with pytest.raises(ValueError, match="takes no weights of items"):
+        parse_loss(name)(scores, labels, weight=torch.ones(5))
+    with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
+        parse_loss(name)(scores, labels - 1)
+
+
+@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
+@pytest.mark.parametrize("double", [False, True])
+def test_large_gains_give_the_share_of_small_ones(name, double):
+    # 2^y - 1 rounds to 2^y, so that labels 400 and 401 weigh as 1022 and 1023 do
+    dtype = torch.float64 if double else torch.float32
+    scores = torch.linspace(-40, 40, 60, dtype=dtype)
+    labels = torch.zeros(60, dtype=torch.int64)
+    labels[:2] = torch.tensor([401, 400])  # the pairs of the items at the bottom lose about 60 times the ideal value
+    loss, found = parse_loss(name), []
+    for more in (0, 621):
+        y = labels + more * (labels > 0)
+        variable = scores.clone().requires_grad_()
+        value = loss(variable, y)
+        value.backward()
+        formula = loss.in_torch(scores, y, None, None, None, reduction="mean")
+        assert value.item() == pytest.approx(formula.item(), rel=1e-5 if dtype == torch.float32 else 1e-12)
+        found.append((value.detach(), variable.grad, *derivatives(loss, scores, y, torch.zeros(60, dtype=torch.int64))))
+    for one, other in zip(*found, strict=True):
+        assert torch.isfinite(one).all()
+        torch.testing.assert_close(one, other)
+    with pytest.raises(ValueError, match="labels must be small enough for dcg to be finite, got 1023"):
+        loss(scores, torch.full((60,), 1023))

@@ -1,0 +1,377 @@
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from ltr import losses
+from ltr.losses import transforms
+from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, PAIRWISE_CASES, Case, set_form, value_and_grad
+from tests.tiers import examples, slow_but, thinned
+
+all_losses = pytest.mark.parametrize("case", CASES, ids=str)
+pairwise_losses = pytest.mark.parametrize("case", PAIRWISE_CASES, ids=str)
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+both_pairs = pytest.mark.parametrize("pairs", ["mean", "sum"])
+losses_and_pairs = pytest.mark.parametrize(("case", "pairs"), thinned(2, CASES, ["mean", "sum"]))
+
+
+@pytest.fixture(autouse=True, params=["all pairs", "no pairs", "compiled"])
+def form(request, monkeypatch):
+    """Every test sees all forms of each loss."""
+    if request.param != "compiled":
+        set_form(monkeypatch, NO_PAIRS if request.param == "no pairs" else ALL_PAIRS)
+        monkeypatch.setattr(transforms, "COMPILED_FOR", ())
+
+
+def draw(case: Case, *shape: int, seed: int = 0, grades: int = 3):
+    """Scores, labels (graded for pairwise losses) and weights, one of them 0."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(shape, dtype=torch.float64, generator=generator)
+    labels = torch.randint(0, grades if case.pairwise else 2, shape, generator=generator)
+    weight = torch.rand(shape, dtype=torch.float64, generator=generator) + 0.1
+    weight[..., 1] = 0.0
+    return scores, labels, weight
+
+
+def same(actual, expected, tolerance=1e-12):
+    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+# --- values ------------------------------------------------------------------------------------------------------
+
+
+@all_losses
+@both_pairs
+@pytest.mark.parametrize("weighted", [False, True])
+def test_equals_the_formula_on_graded_lists(case, pairs, weighted):
+    scores, labels, weight = draw(case, 4, 9)
+    expected = [
+        case.reference(s, y, w if weighted else [1.0] * 9, pairs)
+        for s, y, w in zip(scores.tolist(), labels.tolist(), weight.tolist(), strict=True)
+    ]
+    loss = case.module(pairs=pairs, reduction="none")
+    same(loss(scores, labels, weight=weight if weighted else None), torch.tensor(expected, dtype=torch.float64))
+
+
+@losses_and_pairs
+def test_functional_twin_equals_the_module(case, pairs):
+    scores, labels, weight = draw(case, 3, 7)
+    for reduction in ("mean", "sum", "none"):
+        module = case.module(pairs=pairs, reduction=reduction)
+        value = case.function(scores, labels, weight=weight, pairs=pairs, reduction=reduction, **case.options)
+        assert torch.equal(value, module(scores, labels, weight=weight))
+
+
+def test_logistic_equals_torch_binary_cross_entropy():
+    scores, labels, weight = draw(CASES[4], 50)
+    labels = labels.double()
+    same(losses.logistic_loss(scores, labels), F.binary_cross_entropy_with_logits(scores, labels))
+    expected = F.binary_cross_entropy_with_logits(scores, labels, weight=weight, reduction="sum")
+    same(losses.logistic_loss(scores, labels, weight=weight, pairs="sum"), expected)
+
+
+def test_pairwise_losses_equal_torch_losses_of_differences():
+    scores, labels, _ = draw(CASES[0], 40, grades=2)
+    z = (scores[labels == 1][:, None] - scores[labels == 0][None, :]).flatten()
+    one = torch.ones_like(z)
+    same(losses.ranknet_loss(scores, labels), F.binary_cross_entropy_with_logits(z, one))
+    same(losses.ranknet_loss(scores, labels), F.soft_margin_loss(z, one))
+    same(losses.pairwise_hinge_loss(scores, labels), F.margin_ranking_loss(z, 0 * one, one, margin=1.0))
+    same(
+        losses.pairwise_squared_hinge_loss(scores, labels),
+        F.margin_ranking_loss(z, 0 * one, one, 1.0, reduction="none").square().mean(),
+    )
+
+
+def test_binary_push_with_power_one_is_the_pair_mean():
+    scores, labels, weight = draw(CASES[0], 20, grades=2)
+    for inner, loss in (("exponential", losses.pairwise_exponential_loss), ("logistic", losses.ranknet_loss)):
+        same(
+            losses.p_norm_push_loss(scores, labels, weight=weight, p=1, inner=inner),
+            loss(scores, labels, weight=weight),
+        )
+
+
+def test_large_power_approaches_the_highest_negative():
+    # (mean_k u_k^p)^(1/p) -> max_k u_k, here brought to 2
+    scores, labels, _ = draw(CASES[0], 30, grades=2)
+    highest = (scores[labels == 0][:, None] - scores[labels == 1][None, :]).exp().mean(1).max()
+    scores = torch.where(labels == 0, scores + torch.log(2 / highest), scores)
+    value = losses.p_norm_push_loss(scores, labels, p=1000)
+    assert value.item() ** (1 / 1000) == pytest.approx(2, rel=0.005)
+
+
+# --- derivatives -------------------------------------------------------------------------------------------------
+
+
+@all_losses
+@pytest.mark.parametrize("pairs", slow_but(["mean", "sum"], quick=["mean"]))
+def test_first_and_second_derivatives(case, pairs):
+    scores, labels, weight = draw(case, 2, 5, seed=3)
+    loss = case.module(pairs=pairs)
+    if not case.smooth:
+        margin = 1 - (scores.unsqueeze(-1) - scores.unsqueeze(-2))
+        assert margin.abs().min() > 1e-3, "a kink is too close for finite differences"
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: loss(s, labels, weight=weight), (scores,))
+    assert torch.autograd.gradgradcheck(lambda s: loss(s, labels, weight=weight), (scores,))
+
+
+@all_losses
+def test_derivatives_of_padded_and_pairless_lists(case):
+    scores, labels, _ = draw(case, 3, 5, seed=3)
+    mask = torch.tensor([[1, 1, 1, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
+    loss = case.module()
+    scores.requires_grad_()
+    assert torch.autograd.gradcheck(lambda s: loss(s, labels, mask=mask), (scores,))
+    assert torch.autograd.gradgradcheck(lambda s: loss(s, labels, mask=mask), (scores,), fast_mode=True)
+
+
+@all_losses
+def test_weights_are_data(case):
+    scores, labels, weight = draw(case, 6)
+    weight.requires_grad_()
+    value = case.module()(scores.requires_grad_(), labels, weight=weight)
+    value.backward()
+    assert weight.grad is None
+    assert torch.isfinite(scores.grad).all()
+
+
+# --- lists -------------------------------------------------------------------------------------------------------
+
+
+@losses_and_pairs
+def test_lists_without_a_weight_are_zero_with_zero_gradient(case, pairs):
+    scores, labels = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 1])
+    masked = {"mask": torch.zeros(3, dtype=torch.bool)}
+    for inputs in ({"weight": torch.zeros(3)}, masked):
+        value, grad = value_and_grad(case.module(pairs=pairs), scores, labels, **inputs)
+        assert value.item() == 0
+        assert torch.equal(grad, torch.zeros(3))
+
+
+@all_losses
+@pytest.mark.parametrize("shape", [(0,), (2, 0), (0, 4), (0, 0)])
+def test_empty_lists_and_batches(case, shape):
+    for reduction in ("mean", "sum", "none"):
+        for pairs in ("mean", "sum"):
+            loss = case.module(reduction=reduction, pairs=pairs)
+            value, grad = value_and_grad(loss, torch.zeros(shape), torch.zeros(shape))
+            assert value.shape == (shape[:-1] if reduction == "none" else ())
+            assert torch.equal(value, torch.zeros_like(value))
+            assert grad.shape == shape
+    value = case.module()(torch.zeros(0), torch.zeros(0), qid=torch.zeros(0, dtype=torch.long))
+    assert value.item() == 0
+
+
+# --- reductions and weights --------------------------------------------------------------------------------------
+
+
+@all_losses
+def test_reductions_count_every_list(case):
+    scores, labels, _ = draw(case, 3, 6)
+    labels[1] = 0
+    values = case.module(reduction="none")(scores, labels)
+    if case.pairwise:
+        assert values[1] == 0
+    same(case.module(reduction="sum")(scores, labels), values[0] + values[1] + values[2])
+    same(case.module(reduction="mean")(scores, labels), (values[0] + values[1] + values[2]) / 3)
+
+
+@all_losses
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1e18, 3e38])
+def test_means_do_not_depend_on_the_scale_of_weights(case, scale):
+    scores, labels, weight = (x.float() for x in draw(case, 8))
+    weight /= 1.1  # of at most 1
+    loss = case.module()
+    same(loss(scores, labels, weight=weight * scale), loss(scores, labels, weight=weight), 1e-5)
+
+
+@pairwise_losses
+def test_no_pair_is_worth_nothing_whatever_it_weighs(case):
+    scores = torch.zeros(2, dtype=torch.float64)
+    value, grad = value_and_grad(
+        case.module(pairs="sum"), scores, torch.ones(2), weight=torch.full((2,), 1e200, dtype=torch.float64)
+    )
+    assert value == 0
+    assert not grad.any()
+
+
+@all_losses
+def test_data_changed_in_place_is_noticed(case):
+    scores, labels, _ = draw(case, 6)
+    scores.requires_grad_()
+    labels = labels.double()
+    value = case.module()(scores, labels)
+    labels.fill_(0.0)
+    try:
+        (grad,) = torch.autograd.grad(value, scores, create_graph=True)
+    except RuntimeError as error:
+        assert "modified by an inplace operation" in str(error)  # noqa: PT017 (either will do)
+    else:
+        same(grad, value_and_grad(case.module(), scores.detach(), draw(case, 6)[1])[1])
+
+
+# --- numerical range ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["exponential", "p_norm_push(p=1)", "p_norm_push(p=3)"])
+def test_exponentials_that_cancel_or_underflow_stay_exact(name):
+    loss = losses.parse_loss(name)
+    labels = torch.tensor([1, 1, 0, 0])
+    # scores alone would overflow float32, their differences 0.5 and 1 do not
+    value = loss(torch.tensor([1e4 + 1.0, 1e4 + 1.0, 1e4 + 0.5, 1e4]), labels)
+    p = getattr(loss, "p", 1.0)
+    assert value.item() == pytest.approx((math.exp(-0.5 * p) + math.exp(-p)) / 2, rel=1e-6)
+    # every pair ordered by 1e4: the true value underflows to 0
+    value, grad = value_and_grad(loss, torch.tensor([1e4, 1e4, 0.0, 0.0]), labels)
+    assert value.item() == 0
+    assert torch.equal(grad, torch.zeros(4))
+
+
+def test_a_mean_is_finite_though_its_sum_is_not():
+    # exp(88.5) = 2.7e38 fits float32, two of them do not
+    scores, labels = torch.tensor([0.0, 88.5, 88.5]), torch.tensor([1, 0, 0])
+    expected = pytest.approx(math.exp(88.5), rel=1e-5)
+    assert losses.pairwise_exponential_loss(scores, labels).item() == expected
+    assert losses.pairwise_exponential_loss(scores.repeat(4, 1), labels.repeat(4, 1)).item() == expected
+    assert losses.pairwise_exponential_loss(scores, labels, pairs="sum").item() == math.inf
+
+
+def test_powers_are_finite_wherever_the_result_is():
+    # the one negative has (mean over positives of l)^4 = (exp(120) + exp(-1))^4 / 2^4 at p = 1/4 of overflow
+    labels = torch.tensor([1, 1, 0])
+    logistic = losses.p_norm_push_loss(torch.tensor([0.0, 1.0, 1e9]), labels, p=4, inner="logistic")
+    assert logistic.item() == pytest.approx(1e36, rel=1e-4)
+    tiny = losses.p_norm_push_loss(torch.tensor([50.0, 50.0, 0.0]), labels, p=1.5, inner="logistic")
+    assert tiny.item() == pytest.approx(math.exp(-75), rel=1e-4)
+    # exp(-60) underflows when raised to the power 4 after exp, the sum over 2 positives does not
+    below = losses.p_norm_push_loss(torch.tensor([21.0, 21.0, 0.0]), labels, p=4, pairs="sum")
+    assert below.item() == pytest.approx(16 * math.exp(-84), rel=1e-4)
+
+
+def test_the_gradient_of_an_overflowing_value_keeps_its_direction():
+    scores, labels = torch.tensor([0.0, 1e4, 1e4]), torch.tensor([1, 0, 0])
+    for name in ("exponential", "p_norm_push(p=64)"):
+        value, grad = value_and_grad(losses.parse_loss(name), scores, labels)
+        assert value.item() == math.inf
+        assert torch.isfinite(grad).all()
+        same(grad / grad[1], torch.tensor([-2.0, 1.0, 1.0]), 1e-5)
+
+
+@all_losses
+@pytest.mark.parametrize("device", DEVICES)
+def test_autocast_does_not_reach_inside(case, device):
+    scores, labels, weight = (x.to(device) for x in draw(case, 2, 20))
+    scores, weight = scores.float(), weight.float()
+    outside, outside_grad = value_and_grad(case.module(), scores, labels, weight=weight)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        inside, inside_grad = value_and_grad(case.module(), scores, labels, weight=weight)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, outside)
+    assert torch.equal(inside_grad, outside_grad)
+
+
+# --- properties --------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def lists(draw_, grades):
+    n = draw_(st.integers(1, 7))
+    numbers = st.lists(st.floats(-30, 30), min_size=n, max_size=n)
+    labels = st.lists(st.integers(0, grades), min_size=n, max_size=n)
+    weights = st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0]), min_size=n, max_size=n)
+    return draw_(numbers), draw_(labels), draw_(weights)
+
+
+@all_losses
+@settings(max_examples=examples(10, slow=100), deadline=None)
+@given(data=st.data(), pairs=st.sampled_from(["mean", "sum"]))
+def test_any_list_equals_the_formula(case, data, pairs):
+    scores, labels, weight = data.draw(lists(2 if case.pairwise else 1))
+    value, grad = value_and_grad(
+        case.module(pairs=pairs),
+        torch.tensor(scores, dtype=torch.float64),
+        torch.tensor(labels),
+        weight=torch.tensor(weight, dtype=torch.float64),
+    )
+    least = 1e-100 if losses.RankingLoss.short else 1e-15  # pairs won by more than 38 are no loss
+    assert value.item() == pytest.approx(case.reference(scores, labels, weight, pairs), rel=1e-11, abs=least)
+    assert torch.isfinite(grad).all()
+
+
+@all_losses
+@settings(max_examples=examples(10, slow=100), deadline=None)
+@given(data=st.data(), t=st.floats(0, 1))
+def test_losses_are_convex_in_the_scores(case, data, t):
+    scores, labels, _ = data.draw(lists(2 if case.pairwise else 1))
+    n = len(scores)
+    a = torch.tensor(scores, dtype=torch.float64)
+    b = torch.tensor(data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n)), dtype=torch.float64)
+    loss, y = case.module(), torch.tensor(labels)
+    middle, chord = loss(t * a + (1 - t) * b, y), t * loss(a, y) + (1 - t) * loss(b, y)
+    assert middle.item() <= chord.item() * (1 + 1e-12) + (1e-100 if losses.RankingLoss.short else 1e-15)
+
+
+# --- names and errors --------------------------------------------------------------------------------------------
+
+
+@all_losses
+def test_names_parse_back(case):
+    assert str(case.module()) == case.name == case.module().name
+    for reduction in ("mean", "sum", "none"):
+        for pairs in ("mean", "sum"):
+            loss = case.module(reduction=reduction, pairs=pairs)
+            again = losses.parse_loss(str(loss))
+            assert type(again) is type(loss)
+            assert str(again) == str(loss)
+            assert (again.reduction, again.pairs) == (reduction, pairs)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rank_net", r"unknown name 'rank_net' \(did you mean 'ranknet'\?\); known are ranknet, hinge"),
+        ("LambdaMART", r"unknown name 'LambdaMART' \(did you mean 'lambda'\?\)"),
+        ("approx_ndcg", r"\(did you mean 'smooth\(statistic=dcg@10\)'\?\)"),
+        ("", "must read name"),
+        ("ranknet(p=2)", r"takes reduction=\.\.\., pairs=\.\.\., each once, got 'p=2'"),
+        ("ranknet(pairs=max)", "pairs must be one of 'mean', 'sum', got 'max'"),
+        ("p_norm_push(p=0.5)", "p must be a finite number >= 1, got 0.5"),
+        ("p_norm_push(inner=hinge)", "inner must be one of 'exponential', 'logistic', got 'hinge'"),
+    ],
+)
+def test_names_that_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        losses.parse_loss(text)
+
+
+@all_losses
+def test_inputs_that_are_refused(case):
+    loss, scores, labels = case.module(), torch.zeros(3), torch.tensor([1, 0, 1])
+    with pytest.raises(ValueError, match=r"labels must have the shape of scores \(3,\), got \(2,\)"):
+        loss(scores, labels[:2])
+    with pytest.raises(TypeError, match="mask must be boolean"):
+        loss(scores, labels, mask=labels)
+    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got -1"):
+        loss(scores, labels, weight=-torch.ones(3))
+    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got inf"):
+        loss(scores, labels, weight=torch.full((3,), 1e60, dtype=torch.float64))
+    with pytest.raises(ValueError, match="labels must be finite, got inf"):
+        loss(scores, torch.tensor([0.0, 1.0, 1e60], dtype=torch.float64))
+    with pytest.raises(ValueError, match="labels must be at most 16777216 beside scores of float32, got 16777217"):
+        loss(scores, torch.tensor([0, 1, 2**24 + 1]))
+    with pytest.raises(ValueError, match="scores must be finite, got nan"):
+        loss(scores / 0, labels)
+    with pytest.raises(TypeError):
+        loss(scores, labels, torch.ones(3))
+
+
+def test_logistic_refuses_graded_labels_of_real_items_only():
+    scores, labels = torch.zeros(3), torch.tensor([0, 1, 2])
+    with pytest.raises(ValueError, match="labels must be 0 or 1 for the logistic loss, got 2"):
+        losses.logistic_loss(scores, labels)
+    assert losses.logistic_loss(scores, labels, mask=labels < 2).item() == pytest.approx(math.log(2))

@@ -1,0 +1,615 @@
+"""All rankers as scikit-learn estimators: its own checks, pipelines, searches, metadata routing, any base."""
+
+import copy
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import torch
+from sklearn.base import BaseEstimator, clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, UnsetMetadataPassedError
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.metrics import auc, rank_statistic
+from ltr.rankers import (
+    ExactRanker,
+    LogisticRegressionRanker,
+    RankBoostRanker,
+    Ranker,
+    ReproducibleSearch,
+    ScoreColumn,
+    SurrogateRanker,
+    TwoStageRanker,
+)
+from ltr.rankers.exact import TopLists
+from ltr.statistics import RankStatistic
+from tests.rankers.two_stages import exact, two_stage
+from tests.tiers import examples, thinned
+
+QUICK = {"node_limit": 50, "method": ReproducibleSearch(restarts=3)}
+NODES = {"limits": Limits(node_limit=50), "method": ReproducibleSearch(restarts=3)}
+STAGE = ExactRanker(**NODES)
+
+
+def rankers():
+    return [
+        SurrogateRanker(),
+        LogisticRegressionRanker(),
+        ExactRanker(**NODES),
+        TwoStageRanker("ranknet", STAGE, 5, choose=False),
+    ]
+
+
+def each(rankers):
+    return pytest.mark.parametrize("ranker", rankers, ids=lambda r: type(r).__name__)
+
+
+each_ranker = each([*rankers(), RankBoostRanker(10)])
+each_ranker_of_queries = each(rankers())
+
+
+def one_list(n=60, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, d))
+    y = (Z[:, 0] - Z[:, 1] + rng.normal(size=n) > 0.5).astype(int)
+    return Z * np.logspace(-1, 2, d) + 5, y
+
+
+def queries(n=60, lists=6, d=3, seed=0):
+    """Graded labels and lists with names, their rows all over the place."""
+    rng = np.random.default_rng(seed)
+    X, qid = rng.normal(size=(n, d)), rng.permutation(np.arange(n) % lists)
+    y = np.clip(np.round(X[:, 0] - X[:, 1] + rng.normal(size=n) + 1), 0, 3).astype(int)
+    return X, y, np.array([f"query {number}" for number in qid])
+
+
+@pytest.fixture
+def routing():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+def routed(estimator):
+    """The estimator with a qid requested for all of its methods that take one."""
+    for method in ("fit", "score", "predict", "decision_function"):
+        if hasattr(estimator, f"set_{method}_request"):
+            getattr(estimator, f"set_{method}_request")(qid=True)
+    if isinstance(getattr(estimator, "base", None), BaseEstimator):
+        routed(estimator.base)
+    return estimator
+
+
+# scikit-learn's contract
+
+
+def expected_to_fail(ranker):
+    weights = "check_sample_weight_equivalence_on_dense_data"
+    if isinstance(ranker, ExactRanker | TwoStageRanker):
+        return {weights: "weights multiply gains: ranks count rows, and repeated rows would change the ranks of others"}
+    if not isinstance(ranker, SurrogateRanker) or ranker.scorer == "linear" or ranker.optimizer == "lbfgs":
+        return {}
+    failing = {weights: "repeated rows change what is held out and what is in a mini-batch"}
+    if ranker.scorer == "attention":
+        failing["check_methods_subset_invariance"] = "a score depends on the whole list"
+    return failing
+
+
+@parametrize_with_checks(
+    [
+        SurrogateRanker(),
+        SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=1, max_steps=3),
+        LogisticRegressionRanker(),
+        RankBoostRanker(10),
+        ExactRanker(limits=Limits(node_limit=200)),
+        TwoStageRanker(Ridge(), STAGE, top_k=10, choose=False),
+        *examples(
+            [],
+            slow=[
+                SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=3),
+                TwoStageRanker("logistic", ExactRanker(limits=Limits(node_limit=200)), choose=False),
+                SurrogateRanker("hinge", normalize=True, l2=0.05),
+                SurrogateRanker(
+                    scorer="mlp", hidden=(3,), max_steps=3, optimizer="lbfgs", validation=0, scale="standardize"
+                ),
+                ExactRanker("mrr", C=0.01, normalize=True, recentre="l2", **NODES),
+                TwoStageRanker("ranknet", STAGE, choose=False),
+            ],
+        ),
+    ],
+    expected_failed_checks=expected_to_fail,
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learns_own_checks(estimator, check):
+    check(estimator)
+
+
+@each_ranker
+def test_a_copy_scores_alike_and_holds_no_training_data(ranker):
+    X, y = one_list(n=300)
+    ranker = clone(ranker).fit(X, y)
+    fresh = one_list(seed=1)[0]
+    assert len(pickle.dumps(ranker)) < X.nbytes
+    for other in (pickle.loads(pickle.dumps(ranker)), copy.deepcopy(ranker)):
+        np.testing.assert_array_equal(other.decision_function(fresh), ranker.decision_function(fresh))
+        if hasattr(ranker, "problem_"):
+            assert ranker.problem_ is not None
+            assert other.problem_ is None
+            with pytest.raises(ValueError, match="recentred needs a ranker fitted in this process"):
+                other.recentred()
+
+
+@each_ranker
+def test_scores_are_refused_before_the_fit(ranker):
+    with pytest.raises(NotFittedError):
+        ranker.predict([[1.0]])
+    with pytest.raises(NotFittedError):
+        ranker.score([[1.0]], [1])
+
+
+# pipelines and searches
+
+
+@pytest.mark.skipif(sklearn.__version__ < "1.9", reason="an older pipeline gives NaN for a ranker")
+@each_ranker
+def test_area_under_the_roc_curve_is_that_of_the_decision_function(ranker):
+    X, y = one_list()
+    cv = StratifiedKFold(3)
+    scores = cross_val_score(make_pipeline(StandardScaler(), ranker), X, y, cv=cv, scoring="roc_auc")
+    for (train, test), score in zip(cv.split(X, y), scores, strict=True):
+        scale = StandardScaler().fit(X[train])
+        own = clone(ranker).fit(scale.transform(X[train]), y[train])
+        assert score == roc_auc_score(y[test], own.decision_function(scale.transform(X[test])))
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize(
+    ("ranker", "grid"),
+    [
+        (SurrogateRanker(normalize=True), {"loss": ["ranknet", "exponential"], "l2": np.logspace(-4, 0, 2)}),
+        (ExactRanker(normalize=True, **NODES), {"C": [0.0, 0.1]}),
+        (
+            TwoStageRanker(SurrogateRanker(), STAGE, 5, choose=False),
+            {"exact__C": [0.0, 0.5], "base__loss": ["ranknet"]},
+        ),
+        (TwoStageRanker("ranknet", STAGE, choose=False), {"top_k": np.array([3, 6])}),
+    ],
+    ids=["linear", "exact", "reranker", "named"],
+)
+@pytest.mark.parametrize("piped", [False, True], ids=["alone", "piped"])
+def test_a_grid_search_routes_the_queries_to_fit_and_score(ranker, grid, piped):
+    X, y, qid = queries()
+    model = routed(clone(ranker))
+    if piped:
+        name = type(ranker).__name__.lower()
+        model, grid = make_pipeline(StandardScaler(), model), {f"{name}__{key}": grid[key] for key in grid}
+    search = GridSearchCV(model, grid, cv=GroupKFold(2), error_score="raise").fit(X, y, qid=qid, groups=qid)
+    by_hand = []
+    for train, test in GroupKFold(2).split(X, y, qid):
+        best = clone(model).set_params(**search.best_params_).fit(X[train], y[train], qid=qid[train])
+        by_hand.append(best.score(X[test], y[test], qid=qid[test]))
+    assert search.best_score_ == pytest.approx(np.mean(by_hand), abs=1e-9)
+    # which is another score than that of all rows as one list
+    best = search.best_estimator_
+    assert best.score(X, y, qid=qid) != pytest.approx(best.score(X, y, qid=np.zeros(len(y), int)))
+
+
+FORGETFUL = {
+    "score": lambda ranker, X, y, **qid: ranker.score(X, y, **qid),
+    "rank": lambda ranker, X, y, **qid: ranker.rank(X, **qid),
+    "order": lambda ranker, X, y, **qid: ranker.order(X, **qid),
+    "plot_list": lambda ranker, X, y, **qid: ranker.plot_list(X, y, **qid),
+    "calibrate": lambda ranker, X, y, **qid: copy.deepcopy(ranker).calibrate(X, y, folds=None, **qid),
+}
+OF_SCORES = {
+    "decision_function": lambda ranker, X, y, **qid: ranker.predict(X, **qid),
+    "reranked": lambda ranker, X, y, **qid: ranker.reranked(X, **qid),
+    "training_scores": lambda ranker, X, y, **qid: ranker.training_scores(X, **qid),
+    "predict_proba": lambda ranker, X, y, **qid: ranker.calibrate(X, y, None, folds=None).predict_proba(X, **qid),
+}
+
+
+@each(
+    [
+        SurrogateRanker(),
+        ExactRanker(**NODES),
+        TwoStageRanker("ranknet", STAGE, 4, choose=False),
+        ScoreColumn(0),
+        LogisticRegressionRanker(),
+    ]
+)
+def test_a_qid_that_is_forgotten_after_a_fit_with_one_is_asked_for(ranker, tmp_path):
+    X, y, qid = queries()
+    y = (y > 0).astype(int)
+    fitted = clone(ranker).fit(X, y, qid)
+    fitted.save(tmp_path / "ranker.json")
+    asked = FORGETFUL | (OF_SCORES if isinstance(ranker, TwoStageRanker) else {})
+    for one in (fitted, pickle.loads(pickle.dumps(fitted)), Ranker.load(tmp_path / "ranker.json")):
+        for name, call in asked.items():
+            with pytest.raises(ValueError, match=f"qid: {name} needs the query of each row, because the fit had"):
+                call(one, X, y)
+            call(one, X, y, qid=None)  # which is to say that all rows are one list
+            call(one, X, y, qid=qid)
+    alone = clone(ranker).fit(X, y)
+    assert alone.score(X, y) == alone.score(X, y, None)
+    assert alone.fit(X, y, qid).fit(X, y).rank(X)["position"].tolist() == list(range(1, len(y) + 1))
+
+
+def test_a_grid_search_that_does_not_route_the_queries_reports_no_score():
+    X, y, qid = queries()
+    search = GridSearchCV(SurrogateRanker(), {"l2": [0.1, 1.0]}, cv=GroupKFold(2), error_score="raise")
+    with pytest.raises(ValueError, match=r"qid: score needs .* metadata routing and set_score_request\(qid=True\)"):
+        search.fit(X, y, qid=qid, groups=qid)
+
+
+# equality with what they are built on
+
+
+@each([*rankers()[:2], ExactRanker(**NODES)])
+def test_linear_scores_are_those_of_coefficients_and_intercept(ranker):
+    X, y = one_list()
+    ranker = clone(ranker).fit(X, y)
+    np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
+    np.testing.assert_array_equal(ranker.linear_weights, ranker.coef_)
+
+
+@pytest.mark.parametrize(("size", "spread"), [(1.0, 1e-12), (1e6, 1e-6), (3.7, 1e-13), (1e-200, 1e-212), (0.0, 1e-250)])
+def test_a_column_that_varies_little_decides_the_order_and_the_bound(size, spread):
+    rng = np.random.default_rng(0)
+    z, other = rng.normal(size=(2, 60))
+    X, y = np.column_stack([other, size + spread * z]), (z > 0.5).astype(int)
+    ranker = exact("dcg", node_limit=300).fit(X, y)
+    perfect = RankStatistic("dcg").best(60, int(y.sum()))
+    assert ranker.problem_.d == 2
+    assert ranker.solution_.value == pytest.approx(perfect, rel=1e-12)
+    assert ranker.solution_.bound >= ranker.score(X, y) == pytest.approx(perfect, rel=1e-12)
+    qid = np.repeat([0, 1, 2], 20)  # constant in each list, or not
+    within = TopLists.of(np.column_stack([X, np.array([0.1, 0.3, 0.7])[qid], np.full(60, 0.1)]), qid)
+    assert within.varying.tolist() == [True, True, False, False]
+    with pytest.raises(ValueError, match="a column that varies must have a deviation of at least 1e-300"):
+        exact("dcg").fit(np.column_stack([z, np.arange(60) * 5e-324]), y)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "options"),
+    thinned(2, ["dcg", "auc"], [{}, {"C": 0.1}, {"max_nonzeros": 1}, {"ties": "subrank"}, {"margin": 0.1}]),
+)
+def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic, options):
+    X, y = one_list()
+    ranker = exact(statistic, node_limit=300, **options).fit(X, y)
+    lists = TopLists.of(X, None)
+    of_problem = {"rank" if name == "ties" else name: value for name, value in options.items()}
+    problem = RerankProblem(lists.Z, y, statistic, **of_problem)
+    solution = solve(problem, ReproducibleSearch(), Limits(node_limit=300))
+    np.testing.assert_array_equal(ranker.solution_.weights, solution.weights)
+    assert (ranker.solution_.value, ranker.solution_.bound) == (solution.value, solution.bound)
+    np.testing.assert_array_equal(ranker.coef_, lists.raw(solution.weights))
+    np.testing.assert_allclose(X @ ranker.coef_ + ranker.intercept_, ranker.predict(X), atol=1e-9)
+    assert ranker.problem_.evaluate(ranker.solution_.weights) == solution.value
+
+
+@pytest.mark.parametrize(
+    ("statistic", "options"), thinned(3, ["dcg", "mrr", "dcg@3"], [{}, {"normalize": True}, {"gain": "linear"}])
+)
+def test_the_exact_ranker_maximises_what_it_reports(statistic, options):
+    X, y, qid = queries()
+    ranker = exact(statistic, **QUICK, **options).fit(X, y, qid)
+    best = ranker.solution_.value / (1 if "normalize" in options else 6)  # the sum of six lists, or already the mean
+    assert ranker.score(X, y, qid) == pytest.approx(best, rel=1e-12)
+
+
+def test_the_exact_ranker_maximises_the_mean_auc_of_lists():
+    X, y, qid = queries(n=48, lists=4)
+    y = (y > 1).astype(int)
+    y[qid == "query 0"] = 0  # no pair, no AUC
+    ranker = exact("auc", node_limit=300).fit(X, y, qid)
+    number = np.unique(qid, return_inverse=True)[1]
+    angles = np.random.default_rng(1).normal(size=(300, 3))
+
+    def mean_auc(scores):
+        return auc(torch.from_numpy(scores), torch.from_numpy(y), qid=torch.from_numpy(number)).nanmean().item()
+
+    assert ranker.score(X, y, qid) == mean_auc(X @ ranker.coef_) >= max(mean_auc(X @ w) for w in angles)
+    constant = ranker.solution_.value - mean_auc(X @ ranker.coef_)
+    pairs = [(int(y[qid == q].sum()), int((qid == q).sum() - y[qid == q].sum())) for q in np.unique(qid)]
+    assert constant == pytest.approx(np.mean([(p + 1) / (2 * m) for p, m in pairs if p * m > 0]))
+
+
+def test_the_exact_ranker_keeps_side_constraints_and_takes_warm_starts():
+    X, y = one_list(d=3)
+    free = exact(node_limit=300).fit(X, y)
+    sides = LinearConstraints([[1.0, 0.0, 0.0]], [0.0])  # no positive weight of the first feature
+    held = exact(node_limit=300).fit(X, y, constraints=sides, warm_starts=[[-1.0, 0.0, 0.0]])
+    assert free.coef_[0] > 0 >= held.coef_[0]
+    assert len(held.warm_starts_) == 1
+    never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])
+    with pytest.raises(ValueError, match="constraints: no weights are known to satisfy them"):
+        exact(method="weight_space").fit(X, y, constraints=never)
+
+
+@pytest.mark.parametrize("grouped", [False, True], ids=["list", "queries"])
+def test_the_exact_stage_of_full_lists_is_the_exact_ranker(grouped):
+    X, y, qid = queries(n=40, d=2)
+    qid = qid if grouped else None
+    alone = ExactRanker("mrr", C=0.01).fit(X, y, qid)
+    staged = TwoStageRanker("ranknet", ExactRanker("mrr", C=0.01), top_k=None, choose=False).fit(X, y, qid)
+    assert staged.solution_.value == alone.solution_.value
+    assert staged.solution_.status is alone.solution_.status is Status.OPTIMAL
+    np.testing.assert_array_equal(staged.problem_.X, alone.problem_.X)
+
+
+def test_the_reranker_orders_the_top_no_worse_than_its_base():
+    X, y = one_list(n=100)
+    ranker = two_stage(LogisticRegression(), top_k=15, node_limit=200).fit(X, y)
+    top = ranker.reranked(X)
+    labels = torch.from_numpy(y[top])
+    own, base = (torch.from_numpy(r.decision_function(X)[top]) for r in (ranker, ranker.base_))
+    assert rank_statistic(own, labels, "dcg") >= rank_statistic(base, labels, "dcg")
+
+
+@each_ranker_of_queries
+def test_neither_the_order_of_rows_nor_the_type_of_ids_matters(ranker):
+    X, y, qid = queries()
+    order = np.argsort(qid, kind="stable")
+    number = np.unique(qid, return_inverse=True)[1]
+    reference = clone(ranker).fit(X, y, qid)
+    for rows, ids in [
+        (order, qid[order].tolist()),
+        (order, pd.Series(qid[order], dtype="category")),
+        (np.arange(60), number * 7 - 3),
+    ]:
+        other = clone(ranker).fit(X[rows], y[rows], ids)
+        assert other.score(X[rows], y[rows], ids) == pytest.approx(reference.score(X, y, qid), rel=0.02)
+        assert reference.score(X[rows], y[rows], ids) == pytest.approx(reference.score(X, y, qid), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "make", [ExactRanker, lambda **options: TwoStageRanker("ranknet", ExactRanker(**options), choose=False)]
+)
+def test_a_fit_with_a_node_limit_is_reproducible(make):
+    X, y = one_list(n=80, d=5)
+    limits = Limits(node_limit=300, time_limit=math.inf, seed=3)
+    one, two = (make(limits=limits).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(one.coef_, two.coef_)
+    assert one.solution_.nodes == two.solution_.nodes >= 300
+    assert one.solution_.status is Status.NODE_LIMIT
+
+
+# bases of the reranker
+
+
+class Recorder(BaseEstimator):
+    """A base that scores by one column and remembers the lists of its fit."""
+
+    def __init__(self, column=0):
+        self.column = column
+
+    def fit(self, X, y, qid=None):
+        self.qid_ = None if qid is None else np.array(qid)
+        return self
+
+    def predict(self, X):
+        return X[:, self.column]
+
+
+@pytest.mark.parametrize(
+    ("base", "scores"),
+    [
+        (Ridge(), lambda base, X: base.predict(X)),
+        (LogisticRegression(), lambda base, X: base.decision_function(X)),
+        (RandomForestClassifier(10, random_state=0), lambda base, X: base.predict_proba(X)[:, 1]),
+        (SurrogateRanker("hinge"), lambda base, X: base.decision_function(X)),
+        (make_pipeline(StandardScaler(), Ridge()), lambda base, X: base.predict(X)),
+    ],
+    ids=["regressor", "decision_function", "predict_proba", "ranker", "pipeline"],
+)
+def test_any_estimator_can_be_the_base(base, scores):
+    X, y = one_list()
+    ranker = TwoStageRanker(base, STAGE, 10, choose=False).fit(X, y)
+    below = ~ranker.reranked(X)
+    assert below.sum() >= 30
+    # a linear score is summed column by column
+    np.testing.assert_allclose(ranker.predict(X)[below], scores(ranker.base_, X)[below], rtol=1e-12)
+
+
+def test_the_base_learns_from_queries_if_it_can():
+    X, y, qid = queries()
+    number = np.unique(qid, return_inverse=True)[1]
+    found = TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid).base_.qid_
+    np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
+    assert TwoStageRanker(Ridge(), STAGE, 4, choose=False).fit(X, y, qid).coef_ is not None
+
+
+class GroupRecorder(BaseEstimator):
+    """A base that learns from groups, as the rankers of LightGBM and XGBoost do, and scores by the first column."""
+
+    def fit(self, X, y, group=None):
+        if group is None:
+            raise ValueError("Should set group for ranking task")
+        assert sum(group) == len(X) == len(y)
+        self.seen_ = X, y, np.asarray(group)
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
+class GroupOrQueryRecorder(GroupRecorder):
+    """A base that takes sizes of groups, or ids in ascending order."""
+
+    def fit(self, X, y, group=None, qid=None):
+        assert qid is None
+        return super().fit(X, y, group)
+
+
+@pytest.mark.parametrize("base", [GroupRecorder(), GroupOrQueryRecorder()], ids=lambda base: type(base).__name__)
+@pytest.mark.parametrize("wrapped", [False, True], ids=["alone", "pipeline"])
+def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base, wrapped):
+    X, y, qid = queries()
+    base = make_pipeline("passthrough", base) if wrapped else base
+    ranker = TwoStageRanker(base, STAGE, 4, choose=False).fit(X, y, qid)
+    seen_X, seen_y, sizes = (ranker.base_[-1] if wrapped else ranker.base_).seen_
+    first = [int(np.flatnonzero((rows[0] == X).all(axis=1))[0]) for rows in np.split(seen_X, np.cumsum(sizes)[:-1])]
+    assert len(set(qid[first])) == len(sizes) == 6
+    for row, rows, labels in zip(
+        first, np.split(seen_X, np.cumsum(sizes)[:-1]), np.split(seen_y, np.cumsum(sizes)[:-1]), strict=True
+    ):
+        np.testing.assert_array_equal(rows, X[qid == qid[row]])
+        np.testing.assert_array_equal(labels, y[qid == qid[row]])
+    below = ~ranker.reranked(X, qid)
+    np.testing.assert_array_equal(ranker.predict(X, qid)[below], X[below, 0])  # in the order of the caller's rows
+    order = np.argsort(qid, kind="stable")
+    ordered = TwoStageRanker(base, STAGE, 4, choose=False).fit(X[order], y[order], qid[order])
+    np.testing.assert_allclose(ordered.predict(X, qid), ranker.predict(X, qid))
+
+
+def test_a_pipeline_learns_from_queries_if_its_last_step_can():
+    X, y, qid = queries()
+    number = np.unique(qid, return_inverse=True)[1]
+    base = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), Recorder()))
+    found = TwoStageRanker(base, STAGE, 4, choose=False).fit(X, y, qid).base_[-1][-1].qid_
+    np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
+
+
+@pytest.mark.usefixtures("routing")
+def test_the_base_learns_from_queries_if_it_asks_for_them():
+    X, y, qid = queries()
+    asking = TwoStageRanker(Recorder().set_fit_request(qid=True), STAGE, 4, choose=False).fit(X, y, qid=qid)
+    assert asking.base_.qid_ is not None
+    declining = TwoStageRanker(Recorder().set_fit_request(qid=False), STAGE, 4, choose=False).fit(X, y, qid=qid)
+    assert declining.base_.qid_ is None
+    with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
+        TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid=qid)
+
+
+def test_after_a_fit_on_one_list_scores_hold_for_any():
+    X, y, qid = queries()
+    ranker = TwoStageRanker("ranknet", STAGE, 10, choose=False).fit(X, y)
+    by_list = [ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid)]
+    assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_list))
+    with pytest.raises(ValueError, match="qid must be None: the ranker was fitted on one list"):
+        ranker.predict(X, qid)
+
+
+def test_with_nothing_to_order_the_base_stands():
+    X, y = np.arange(20.0)[:, None], (np.arange(20) >= 10).astype(int)
+    ranker = TwoStageRanker(Ridge(), STAGE, 5, choose=False).fit(X, y)
+    assert ranker.coef_ is None
+    assert ranker.solution_ is None
+    np.testing.assert_array_equal(ranker.predict(X), ranker.base_.predict(X))
+
+
+# score
+
+
+def test_lists_weigh_what_their_rows_of_the_lowest_label_do_on_average():
+    X, y, qid = queries(n=40, lists=2)
+    ranker = SurrogateRanker(normalize=True).fit(X, y, qid)
+    one, two = (ranker.score(X[qid == q], y[qid == q], None) for q in np.unique(qid))
+    first = (qid == "query 0").astype(float)
+    assert ranker.score(X, y, qid) == pytest.approx((one + two) / 2)
+    assert ranker.score(X, y, qid, sample_weight=3 * first + 1) == pytest.approx((4 * one + two) / 5)
+    assert ranker.score(X, y, qid, sample_weight=first) == pytest.approx(one)
+    assert ranker.score(X, y, qid, sample_weight=3 * first + 1 + 7 * (y > 0)) == pytest.approx((4 * one + two) / 5)
+    found = ranker.score(X, y, None, sample_weight=3 * first + 1)
+    assert found == pytest.approx(ranker.score(X, y, None), rel=1e-12)
+
+
+def test_rankers_score_themselves_by_hits_and_average_precision():
+    """Normalised or not, precision, recall and average precision are the shares that they are."""
+    X, y, qid = queries(n=40, lists=2)
+    y = np.where(y > 0, y + 1, 0)  # graded: a hit is a label above 0
+    scores = SurrogateRanker(l2=0.1).fit(X, y, qid).decision_function(X, qid)
+    for name in ("hits@5", "precision@5", "recall@5", "ap", "ap@5"):
+        for normalize in (False, True):
+            ranker = SurrogateRanker(statistic=name, normalize=normalize, l2=0.1).fit(X, y, qid)
+            lists = [(scores[qid == q], y[qid == q]) for q in np.unique(qid)]
+            by_hand = []
+            for own, labels in lists:
+                hit = labels[np.argsort(-own)] > 0
+                found = {
+                    "hits@5": hit[:5].sum() / (min(5, hit.sum()) if normalize else 1),
+                    "precision@5": hit[:5].mean(),
+                    "recall@5": hit[:5].sum() / hit.sum(),
+                    "ap": (hit * hit.cumsum() / np.arange(1, len(hit) + 1)).sum() / hit.sum(),
+                    "ap@5": (hit * hit.cumsum() / np.arange(1, len(hit) + 1))[:5].sum() / hit.sum(),
+                }
+                by_hand.append(found[name])
+            assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_hand), abs=1e-12)
+
+
+def test_a_score_that_no_list_defines_is_nan():
+    X, y = one_list()
+    ranker = SurrogateRanker(statistic="auc").fit(X, y)
+    assert math.isnan(ranker.score(X, np.zeros(60)))
+    assert ranker.score(X, np.r_[y[:30], np.zeros(30)], np.arange(60) // 30) == ranker.score(X[:30], y[:30])
+
+
+# errors
+
+
+def test_a_fit_cut_short_warns():
+    with pytest.warns(ConvergenceWarning, match="stopped at max_steps=2 before the tolerance was reached"):
+        SurrogateRanker(max_steps=2).fit(*one_list())
+
+
+def test_sizes_in_place_of_ids_are_answered_with_how_to_make_them():
+    with pytest.raises(ValueError, match=r"got shape \(2,\); these are sizes: qid=np.repeat"):
+        SurrogateRanker().fit(np.eye(4), [0, 1, 0, 1], qid=[2, 2])
+
+
+@pytest.mark.parametrize(
+    ("ranker", "message"),
+    [
+        (SurrogateRanker("hing"), "loss: unknown name 'hing'"),
+        (SurrogateRanker(l2=-1.0), "l2 must be a finite number >= 0, got -1.0"),
+        (SurrogateRanker(statistic="ndcg"), "statistic: unknown name 'ndcg'"),
+        (SurrogateRanker(gain="exp"), "gain must be one of 'linear', 'exp2', got 'exp'"),
+        (ExactRanker("ap"), "statistic ap: average precision is no sum .* 'dcg' .* 'hits@50'"),
+        (ExactRanker(C=-1), "C must be a number from 0 to 1e300, got -1"),
+        (ExactRanker(recentre="l1"), "recentre must be one of 'l2', 'max', got 'l1'"),
+        (ExactRanker(max_nonzeros=0), "max_nonzeros: must be an integer >= 1 or None for no limit, got 0"),
+        (
+            ExactRanker(limits={"time_limit": 5}),
+            "limits must be a Limits, such as Limits.*, or None, got {'time_limit'",
+        ),
+        (TwoStageRanker("nope", choose=False), "unknown name 'nope'"),
+        (
+            TwoStageRanker(exact=ExactRanker, choose=False),
+            "exact must be a rank statistic, its name or an ExactRanker, got <class",
+        ),
+        (TwoStageRanker(top_k=1, choose=False), "top_k must be an integer >= 2 or None for the full list, got 1"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named_by_fit(ranker, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ranker.fit(*one_list())
+
+
+@each_ranker_of_queries
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda X, y, qid: (X, y, qid[:-1]), r"qid: query ids must be one per row \(60\), got shape \(59,\)"),
+        (lambda X, y, qid: (X, y, np.where(qid == "query 1", None, qid)), "query ids must not be missing"),
+        (lambda X, y, qid: (X, y, np.linspace(0, 1, 60)), "query ids must be integers of 64 bits or texts"),
+        (lambda X, y, qid: (X, y - 1, qid), "y must hold finite labels >= 0, 0 and 1 or graded, got -1"),
+        (lambda X, y, qid: (X, y.astype(str) + "th", qid), "y must hold numbers >= 0, got an array of <U"),
+        (lambda X, y, qid: (X, y[:-1], qid), "y must have one label per row of X"),
+        (lambda X, y, qid: (X, 0 * y, qid), "two different"),
+    ],
+    ids=["short", "missing", "fractions", "negative", "text", "labels", "equal"],
+)
+def test_bad_data_is_named(ranker, change, message):
+    with pytest.raises(ValueError, match=message):
+        clone(ranker).fit(*change(*queries()))

@@ -1,0 +1,268 @@
+"""The two-stage ranker: cut, rerank, splice, save and load."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ltr.exact import LinearConstraints, Status
+from ltr.exact.state import Ending
+from ltr.metrics import rank_statistic
+from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
+from tests.rankers.two_stages import two_stage
+
+
+class Scores:
+    """A base ranker that scores by one column."""
+
+    def __init__(self, column=0, linear=True):
+        self.column, self.linear = column, linear
+
+    def fit(self, X, y, qid=None):
+        self.d = np.shape(X)[1]
+        return self
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, self.column].astype(float)
+
+    @property
+    def linear_weights(self):
+        return np.eye(self.d)[self.column] if self.linear else None
+
+
+def sample(seed=0, n=80, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d)) * [1.0, 50.0, 0.01][:d]
+    y = (X @ [1.0, -0.02, 60.0][:d] + rng.normal(size=n) > 0.8).astype(int)
+    return X, y
+
+
+def quick(**options):
+    return two_stage(**{"time_limit": 4.0, "method": "local_search", "top_k": 20, **options})
+
+
+def test_the_list_is_cut_at_the_kth_training_score():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    assert ranker.threshold_ == np.sort(X[:, 0])[-20]
+    assert ranker.reranked(X).sum() == 20
+    assert ranker.problem_.n == 20
+    np.testing.assert_array_equal(ranker.problem_.y, y[X[:, 0] >= ranker.threshold_])
+
+
+def test_items_tied_at_the_threshold_are_all_reranked():
+    X, y = sample()
+    X[:, 0] = np.round(X[:, 0])
+    ranker = quick(base=Scores()).fit(X, y)
+    assert ranker.reranked(X).sum() == (X[:, 0] >= np.sort(X[:, 0])[-20]).sum() > 20
+
+
+def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
+    X, y = sample()
+    fresh = sample(seed=1, n=200)[0]
+    ranker = quick(base=Scores()).fit(X, y)
+    scores, chosen = ranker.decision_function(fresh), ranker.reranked(fresh)
+    assert 0 < chosen.sum() < len(fresh)
+    assert scores[chosen].min() > scores[~chosen].max()
+    np.testing.assert_array_equal(scores[~chosen], fresh[~chosen, 0])
+    exact = fresh[chosen] @ ranker.coef_
+    np.testing.assert_array_equal(np.argsort(scores[chosen]), np.argsort(exact))
+    np.testing.assert_array_equal(ranker.order(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
+
+
+@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10", "hits@8", "recall@5"])
+@pytest.mark.parametrize("base", ["logistic", "ranknet"])
+def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
+    X, y = sample(seed=3)
+    ranker = quick(base=base, statistic=statistic).fit(X, y)
+    chosen = ranker.reranked(X)
+    labels = torch.from_numpy(y[chosen])
+
+    def value(scores):
+        return rank_statistic(torch.from_numpy(scores), labels, statistic).item()
+
+    exact = value(ranker.decision_function(X)[chosen])
+    assert exact >= value(ranker.base_.decision_function(X)[chosen]) - 1e-12
+    assert exact >= ranker.problem_.evaluate(ranker.solution_.weights) - 1e-12
+
+
+@pytest.mark.parametrize("top_k", [None, 80, 81, 10**6])
+def test_the_full_list(top_k):
+    X, y = sample()
+    ranker = quick(top_k=top_k).fit(X, y)
+    assert ranker.note_ == ""
+    assert ranker.threshold_ == -math.inf
+    assert ranker.problem_.n == len(X)
+    assert ranker.reranked(X).all()
+    assert np.isfinite(ranker.decision_function(X)).all()
+
+
+def test_an_exact_method_proves_its_answer():
+    X, y = sample(n=30, d=2)
+    ranker = two_stage(top_k=12, time_limit=30.0).fit(X, y)
+    assert ranker.solution_.status is Status.OPTIMAL
+    assert ranker.solution_.gap == 0.0
+    assert ranker.solution_.value == ranker.problem_.evaluate(ranker.solution_.weights)
+
+
+@pytest.mark.parametrize("scale", [1e-13, 1e-140, 1e140])
+def test_the_units_of_a_column_do_not_matter(scale):
+    X, y = sample()
+    plain = quick(top_k=30).fit(X, y)
+    scaled = quick(top_k=30).fit(X * [scale, 1.0, 1.0], y)
+    assert scaled.problem_.d == 3
+    np.testing.assert_allclose(scaled.problem_.X, plain.problem_.X, atol=1e-9)
+    assert scaled.solution_.value == pytest.approx(plain.solution_.value, abs=1e-9)
+
+
+def test_scores_of_outliers_keep_their_order():
+    X, y = sample()
+    ranker = quick(base=Scores()).fit(X, y)
+    far = np.outer([1.0, 1e6, 1e6 + 1, 1e9, -1e5, -1e5 - 1], ranker.coef_)
+    far[:, 0] = np.abs(far[:, 0]) + X[:, 0].max()
+    exact = (far - ranker.exact_.center_) @ ranker.coef_
+    np.testing.assert_array_equal(np.argsort(ranker.decision_function(far)), np.argsort(exact))
+
+
+def test_a_single_class_at_the_top_leaves_the_base_order():
+    X = np.arange(30.0)[:, None] * [1.0, -1.0]
+    y = (np.arange(30) >= 15).astype(int)
+    ranker = quick(base=Scores(), top_k=10).fit(X, y)
+    assert ranker.solution_ is None
+    assert "single class" in ranker.note_
+    np.testing.assert_array_equal(ranker.decision_function(X), X[:, 0])
+
+
+@pytest.mark.parametrize("norm", ["l2", "max"])
+def test_recentring_widens_the_margin_and_keeps_the_value(norm):
+    X, y = sample()
+    ranker = quick(base=Scores(), top_k=40, recentre=norm).fit(X, y)
+    problem = ranker.problem_
+    found = ranker.solution_.weights
+    scores = (X[ranker.reranked(X)] - ranker.exact_.center_) @ ranker.coef_
+    kept = np.linalg.lstsq(problem.X, scores, rcond=None)[0]  # on the features of the problem
+    won = problem.scores(found).wins(problem.positives[:, None], problem.negatives)
+
+    def margin(w):
+        scores = problem.X @ w
+        reached = (scores[problem.positives, None] - scores[None, problem.negatives])[won].min()
+        return reached / (np.linalg.norm(w) if norm == "l2" else np.abs(w).max())
+
+    assert problem.evaluate(kept) >= problem.evaluate(found) == ranker.solution_.value
+    assert margin(kept) > 1.01 * margin(found)
+
+
+class Given:
+    """A solver that knows nothing but the weights it is given."""
+
+    def __init__(self, w):
+        self.w = w
+
+    def check(self, problem):
+        pass
+
+    def run(self, state):
+        state.value = -np.inf  # a single feature may have the same value
+        state.offer(self.w)
+        return Ending(Status.HEURISTIC)
+
+
+def test_recentring_does_not_cost_the_order_below_the_margin():
+    X, y = np.array([[0.0, 0.0], [1.0, 0.0], [-0.1, -0.3]]), [0, 1, 1]
+    # standardised, the positives lie at (2.01, 0) and (-0.20, -2.12) from the negative: w wins the first by 2.01, the
+    # second is above by 0.22; the largest margin over the first alone is at (1, 0), where the second is below by 0.20
+    options = {"base": Scores(linear=False), "top_k": None, "margin": 2.0, "method": Given([1.0, -0.2])}
+    ranker = quick(recentre="l2", **options).fit(X, y)
+    assert ranker.solution_.weights.tolist() == [1.0, -0.2]
+    np.testing.assert_array_equal(ranker.coef_, quick(**options).fit(X, y).coef_)
+    assert ranker.decision_function(X)[1:].min() > ranker.decision_function(X)[0]
+    assert "the solution before it was recentred orders the list better" in ranker.note_
+
+
+def test_items_alike_at_the_top_leave_the_base_order():
+    X = np.r_[np.full((10, 1), 5.0), np.arange(20.0)[:, None] / 10]
+    y = np.arange(30) % 2
+    ranker = quick(base=Scores(), top_k=10).fit(X, y)
+    assert ranker.solution_ is None
+    assert "do not differ" in ranker.note_
+
+
+class Constant(Scores):
+    """A base ranker that has learnt nothing."""
+
+    def decision_function(self, X):
+        return np.full(len(X), 0.5)
+
+
+@pytest.mark.parametrize("top_k", [2, 20, 80, 500])
+def test_a_base_that_gives_all_rows_one_score_is_refused(top_k):
+    X, y = sample()
+    message = "base must order the rows, but Constant gives all rows the same score, .* or rerank full lists"
+    with pytest.raises(ValueError, match=message):
+        quick(base=Constant(), top_k=top_k).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        quick(base=Constant().fit(X, y), top_k=top_k).fit(X, y, base_is_fitted=True)
+    with pytest.raises(ValueError, match="but LogisticRegressionRanker gives all rows the same score"):
+        quick(base="logistic", top_k=top_k).fit(np.ones_like(X), y)
+
+
+def test_a_fitted_base_is_taken_as_it_is():
+    X, y = sample()
+    base = Scores().fit(X, y)
+    base.fit = None
+    ranker = quick(base=base).fit(X, y, base_is_fitted=True)
+    assert ranker.base_ is base
+    with pytest.raises(ValueError, match="SurrogateRanker instance is not fitted yet"):
+        quick(base=SurrogateRanker()).fit(X, y, base_is_fitted=True)
+    with pytest.raises(ValueError, match="base_is_fitted needs a ranker object as base, got base='logistic'"):
+        quick().fit(X, y, base_is_fitted=True)
+
+
+def test_a_warm_start_better_below_the_margin_is_kept():
+    # one pair, its scores 0.2 apart at best: with margin 1 no weights win it, without one w = (1,) does
+    X = np.array([[0.2], [0.0], [0.1], [0.0]])
+    y = np.array([1, 0, 1, 0])
+    ranker = quick(base=Scores(), top_k=None, margin=10.0).fit(X, y)
+    assert ranker.solution_.value == ranker.problem_.evaluate([0.0])
+    assert ranker.coef_[0] > 0
+    assert "below the margin of 10" in ranker.note_
+
+
+def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints():
+    X, y = sample()
+    never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])  # w_0 <= -0.5 and w_0 >= 0.5
+    ranker = quick(method="weight_space").fit(X, y, constraints=never)
+    assert ranker.solution_.status is Status.INFEASIBLE
+    assert ranker.coef_ is None
+    assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranking is kept"
+    assert np.array_equal(ranker.order(X), np.argsort(-ranker.base_.decision_function(X), kind="stable"))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, y: quick(top_k=2.5).fit(X, y), "top_k must be an integer >= 2"),
+        (
+            lambda X, y: quick(statistic="hits@20").fit(X, y),
+            "exact: statistic must have a cutoff below top_k = 20, for",
+        ),
+        (
+            lambda X, y: TwoStageRanker(exact=ExactRanker(limits=5.0), choose=False).fit(X, y),
+            "limits must be a Limits, such as",
+        ),
+        (lambda X, y: quick().reranked(X), "TwoStageRanker instance is not fitted yet"),
+        (
+            lambda X, y: quick().fit(X, y, warm_starts=[[math.nan, 1.0, 1.0]]),
+            r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]",
+        ),
+        (
+            lambda X, y: quick().fit(X, y, constraints=([[1.0, 0.0, 0.0]], [0.0])),
+            r"constraints must be LinearConstraints\(A, b\) or None, got \(",
+        ),
+        (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
+    ],
+)
+def test_bad_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(*sample())

@@ -1,0 +1,323 @@
+"""The command line: exit codes, messages in the user's words, prediction on new rows."""
+
+import builtins
+import csv
+import importlib
+import io
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import ltr
+from ltr.exact import RerankProblem, certify, solve
+from ltr.rankers import TwoStageRanker
+from tests.paths import ROOT
+from trainers.cli import main
+from trainers.files import RunError
+from trainers.run.folder import find_run
+
+QUICK = """
+[data]
+path = "table.csv"
+label = "failed"
+drop = ["id"]
+[surrogate]
+losses = ["ranknet"]
+max_steps = 5
+[baselines]
+methods = ["logistic_regression"]
+[exact]
+choose = false
+top_k = 20
+method = "local_search"
+time_limit = 0.1
+[tracking]
+figures = false
+"""
+
+
+def table(rows=80, seed=0):
+    """A table of machines: id, two features, label."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 2)) * [1.0, 30.0]
+    y = (X @ [1.0, 0.03] + rng.normal(size=rows) > 0.5).astype(int)
+    lines = [f"{i:03d},{a!r},{b!r},{label}" for i, ((a, b), label) in enumerate(zip(X.tolist(), y, strict=True))]
+    return "\n".join(["id,age,hours,failed", *lines]) + "\n"
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """A folder with a table and a config, and the current one."""
+    (tmp_path / "table.csv").write_text(table())
+    (tmp_path / "quick.toml").write_text(QUICK)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("LTR_DATA", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A finished run to predict with; tests do not write to it."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "table.csv").write_text(table())
+    (folder / "quick.toml").write_text(QUICK)
+    assert main(["run", str(folder / "quick.toml"), f"runs_dir={folder / 'runs'}", "--quiet"]) == 0
+    return folder / "runs" / "quick"
+
+
+def test_run_prints_the_table_and_goes_on(workplace, capsys):
+    assert main(["run", "quick.toml"]) == 0
+    out, err = capsys.readouterr()
+    for text in ("run quick", "train dcg", "bound", "ranknet", "logistic_regression", "exact", "top 20 of"):
+        assert text in out
+    assert "ranknet: " in err
+    assert "curves: tensorboard --logdir runs" in err
+    assert main(["run", "quick.toml"]) == 0
+    again, err = capsys.readouterr()
+    assert again == out
+    assert "ranknet: finished earlier" in err
+    assert main(["show", "quick"]) == 0
+    assert capsys.readouterr().out == out
+
+
+def test_a_run_leaves_a_certificate_that_verify_accepts(workplace, capsys):
+    assert main(["run", "quick.toml", "-q", "exact.certificate=true", "exact.method=weight_space"]) == 0
+    path = workplace / "runs" / "quick" / "exact" / "certificate.json"
+    capsys.readouterr()
+    assert main(["verify", "--require-proof", str(path)]) == 0
+    assert "optimal" in capsys.readouterr().out
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, "value": content["value"] + 1e-6}))
+    assert main(["verify", str(path)]) == 1
+
+
+def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
+    assert main(["verify", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"ltr: error: {tmp_path}: is a folder, and no certificate.json is in it; "
+    )
+    for name in ("b", "a"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "certificate.json").touch()
+    assert main(["verify", str(tmp_path)]) == 2
+    found = "".join(f"\n  {tmp_path / name / 'certificate.json'}" for name in "ab")
+    assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
+
+
+def test_quiet_prints_only_the_table(workplace, capsys):
+    assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
+    out, err = capsys.readouterr()
+    assert "run quick" in out
+    assert err == ""
+
+
+def replace(old, new):
+    """A change to the table."""
+    return lambda folder: (folder / "table.csv").write_text((folder / "table.csv").read_text().replace(old, new))
+
+
+def edit(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+USER_ERRORS = [
+    (["run", "nowhere.toml"], None, "nowhere.toml: no such config file"),
+    (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
+    (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
+    (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
+    (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
+    (["run", "quick.toml"], replace("hours", "hour"), None),
+    (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
+    (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"),
+        "column 'age' must hold finite numbers, got inf in row 2",
+    ),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,old,0\n"),
+        "column 'age' must hold numbers, got 'old' in row 5; data.missing = [\"old\"]",
+    ),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
+    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
+    (
+        ["run", "quick.toml"],
+        edit("table.csv", "id,age,failed\n1,0,0\n2,1e-200,1\n"),
+        "got 0.0 to 1e-200 in column 'age'",
+    ),
+    (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
+    (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
+    (["show", "nothing"], None, "no run folder at nothing"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "spoil", "message"), USER_ERRORS)
+def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsys, arguments, spoil, message):
+    if spoil is not None:
+        spoil(workplace)
+    code = main([*arguments, "--quiet"] if arguments[0] == "run" else arguments)
+    err = capsys.readouterr().err
+    if message is None:
+        assert code == 0  # renaming a column is no error until something names it
+        return
+    assert code == 2
+    assert err.startswith("ltr: error: ")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_options_lists_every_key(capsys):
+    assert main(["options"]) == 0
+    out = capsys.readouterr().out
+    assert "exact.top_k" in out
+    assert "baselines.rankboost.rounds" in out
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run(
+        [sys.executable, "-m", "trainers", "--version"], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout == f"ltr {ltr.__version__}\n"
+
+
+def read_csv(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
+    rows = [line.split(",") for line in table(rows=50, seed=7).splitlines()]
+    # other order of columns, no label, ids that must stay as they are
+    new = tmp_path / "new.csv"
+    new.write_text("\n".join(f"{hours},{name},{age}" for name, age, hours, _ in rows) + "\n")
+    assert main(["predict", str(finished), str(new)]) == 0
+    ranked = read_csv(capsys.readouterr().out)
+    assert [int(row["position"]) for row in ranked] == list(range(1, 51))
+    scores = [float(row["score"]) for row in ranked]
+    assert scores == sorted(scores, reverse=True)
+    X = pd.DataFrame({name: [float(row[at]) for row in rows[1:]] for name, at in (("hours", 2), ("age", 1))})
+    ranker = TwoStageRanker.load(finished / "exact" / "model.json")
+    order = np.argsort(-ranker.decision_function(X), kind="stable")
+    assert [int(row["row"]) - 1 for row in ranked] == order.tolist()
+    assert [row["stage"] == "reranked" for row in ranked] == ranker.reranked(X)[order].tolist()
+    assert {row["stage"] for row in ranked} == {"reranked", "base"}
+    assert [row["id"] for row in ranked] == [rows[1 + i][0] for i in order]
+    assert scores == ranker.decision_function(X)[order].tolist()
+
+
+def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
+    new = tmp_path / "new.tsv"
+    new.write_text("score\tage\thours\n" + "\n".join(f"{i}\t{i}\t{-i}" for i in range(5)))
+    output = tmp_path / "ranked.csv"
+    assert main(["predict", str(finished), str(new), "--method", "ranknet", "-o", str(output)]) == 0
+    assert capsys.readouterr().out == ""
+    ranked = read_csv(output.read_text())
+    # the table has a column named score: ours step aside
+    assert list(ranked[0]) == ["ltr_position", "ltr_score", "ltr_stage", "ltr_row", "score", "age", "hours"]
+    assert {row["ltr_stage"] for row in ranked} == {"base"}
+    assert all(int(row["ltr_row"]) == int(row["score"]) + 1 for row in ranked)
+
+
+DAMAGE = [
+    ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
+    ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
+    ("exact/model.json", "garbled", ["predict", "table.csv"], "model.json: cannot be read or is damaged"),
+    (
+        "ranknet/model.json",
+        "",
+        ["predict", "table.csv", "--method", "ranknet"],
+        "model.json: cannot be read or is damaged",
+    ),
+    ("results.json", "[]", ["show"], "results.json: cannot be read or is damaged"),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "command", "message"), DAMAGE)
+def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text, command, message):
+    run = tmp_path / "quick"
+    shutil.copytree(finished, run)
+    (run / name).unlink()
+    if text is not None:
+        (run / name).write_text(text)
+    arguments = [str(finished.parents[1] / word) if word == "table.csv" else word for word in command[1:]]
+    code = main([command[0], str(run), *arguments])
+    err = capsys.readouterr().err
+    if message is None:
+        assert code == 0
+        return
+    assert code == 2
+    assert message in err
+    assert "--fresh" in err
+
+
+@pytest.mark.parametrize("module", ["ltr", "trainers.run.experiment"])
+def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys, module):
+    importlib.import_module("sklearn.datasets")  # its compiled modules do not load under another __import__
+    genuine = builtins.__import__
+
+    def interrupted(name, *arguments, **options):
+        if name == module:
+            signal.raise_signal(signal.SIGINT)
+        return genuine(name, *arguments, **options)
+
+    monkeypatch.setattr("trainers.cli.importlib.import_module", lambda name: interrupted(name))
+    monkeypatch.setattr(builtins, "__import__", interrupted)
+    code = main(["run", "quick.toml"])
+    monkeypatch.undo()
+    assert code == 130
+    assert capsys.readouterr().err == "ltr: interrupted\n"
+    assert not (workplace / "runs").exists()
+
+
+def test_predict_refuses_methods_it_has_not(finished, tmp_path, capsys):
+    arguments = ["predict", str(finished), str(finished.parents[1] / "table.csv")]
+    assert main([*arguments, "--method", "svm"]) == 2
+    assert "--method must be one of exact, logistic_regression, ranknet, got 'svm'" in capsys.readouterr().err
+    assert main([*arguments, "-o", str(tmp_path / "no" / "where.csv")]) == 2
+    assert "--output: cannot write" in capsys.readouterr().err
+
+
+def test_a_run_is_found_by_path_or_by_name(finished):
+    assert find_run("quick", finished.parent).path == finished
+    with pytest.raises(RunError, match="did you mean 'quick'"):
+        find_run("quik", finished.parent)
+
+
+def shell(command, **options):
+    """A command of the shell, in which ``ltr`` is this one."""
+    text = command.replace("ltr ", f"{shlex.quote(sys.executable)} -m trainers ")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_output_that_cannot_be_written_is_one_message(finished):
+    done = shell(f"ltr show {finished} > /dev/full")
+    assert (done.returncode, done.stderr) == (2, "ltr: error: standard output: No space left on device\n")
+    done = shell("ltr options | true; echo ${PIPESTATUS[0]}")
+    assert (done.stdout.strip() in ("141", "0"), done.stderr) == (True, "")
+
+
+def test_verify_prints_one_json_document(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    solution = solve(problem := RerankProblem(np.eye(3), [1, 0, 1], "dcg"))
+    certify(problem, solution).write(tmp_path / "proof.json")
+    assert main(["verify", "proof.json", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["verdict"], said["claim"]) == ("accepted", "optimal")
+    assert main(["verify", "proof.json", "--json", "--data", "0" * 64]) == 1
+    assert json.loads(capsys.readouterr().out)["verdict"] == "rejected"
+    Path("t.csv").write_text("age,ill\n" + "\n".join(f"{30 + k % 7},{k % 2}" for k in range(40)))
+    assert main(["verify", "t.csv", "--json"]) == 2
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,253 @@
+"""The config: what is accepted, and that everything wrong is said at once in the user's words."""
+
+import tomllib
+
+import pytest
+
+from ltr.data import dataset_names
+from tests.paths import ROOT
+from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
+from trainers.config.errors import ConfigError
+from trainers.config.grids import load_sweep
+from trainers.config.toml_text import dump_toml, read_experiment
+
+MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
+
+
+def with_key(path, value):
+    """The minimal tree with one key set."""
+    tree = {"name": "x", "data": dict(MINIMAL["data"])}
+    *sections, key = path.split(".")
+    node = tree
+    for section in sections:
+        node = node.setdefault(section, {})
+    node[key] = value
+    return tree
+
+
+def lines(error):
+    """The findings of an error as text."""
+    return [str(finding) for finding in error.value.findings]
+
+
+BAD = [
+    ("sede", 3, "sede: unknown key (did you mean 'seed'?), got 3"),
+    ("exact.topk", 100, "exact.topk: unknown key (did you mean 'top_k'?), got 100"),
+    ("surogate.losses", [], "surogate: unknown key (did you mean 'surrogate'?), got {\"losses\": []}"),
+    ("baselines.rankboost.round", 9, "baselines.rankboost.round: unknown key (did you mean 'rounds'?), got 9"),
+    ("tracking.qqq", 1, "tracking.qqq: unknown key; known are loggers, every, figures, got 1"),
+    ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
+    ("name", "..", "name: must be letters, digits"),
+    ("seed", -1, "seed: must be >= 0, got -1"),
+    ("seed", 2**31, "seed: must be <= 2147483647, got 2147483648"),
+    ("exact.seed", 3_000_000_000, "exact.seed: must be <= 2147483647, got 3000000000"),
+    ("data.seed", 2**31, "data.seed: must be <= 2147483647"),
+    ("data.split_seed", 2**31, "data.split_seed: must be <= 2147483647"),
+    ("seed", 1.5, "seed: must be an integer, got 1.5"),
+    ("seed", True, "seed: must be an integer, got true"),
+    ("seed", "0", 'seed: must be an integer, got "0"'),
+    ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
+    ("data.path", "t.csv", 'data.path: must not be given beside name: the data come from one place, got "t.csv"'),
+    ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
+    ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
+    ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
+    ("surrogate.validation", 1.0, "surrogate.validation: must be < 1"),
+    ("surrogate.scale", "quantile", "surrogate.scale: goes with neural scorers only"),
+    ("surrogate.clip", 1.0, 'surrogate.clip: goes with optimizer = "adam" only'),
+    (
+        "surrogate.losses",
+        ["ranknet", "hing"],
+        "surrogate.losses[1]: loss: unknown name 'hing' (did you mean 'hinge'?); known are ranknet",
+    ),
+    ("surrogate.losses", ["p_norm_push(q=2)"], "surrogate.losses[0]: loss p_norm_push: takes p=..."),
+    ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),
+    ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
+    ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
+    ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
+    ("surrogate.hidden", "8,x", 'surrogate.hidden[1]: must be an integer, got "x"'),
+    ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
+    ("surrogate.batch_size", 32, 'surrogate.batch_size: goes with optimizer = "adam" only'),
+    ("surrogate.l2", -0.1, "surrogate.l2: must be >= 0, got -0.1"),
+    ("surrogate.device", "gpu", "surrogate.device: must be 'cpu', 'cuda' or 'auto'"),
+    (
+        "baselines.methods",
+        ["rankbost"],
+        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or module:Class",
+    ),
+    ("baselines.rankboost.thresholds", 0, 'baselines.rankboost.thresholds: must be an integer >= 1, or "all", got 0'),
+    ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
+    ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
+    ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
+    ("exact.statistic", "ap", "exact.statistic: statistic ap: average precision is no sum of weights of ranks, so it"),
+    ("exact.statistic", "hits@50", "exact.statistic: must have a cutoff below top_k = 50: all of that list are among"),
+    ("card.statistic", "ap@9", "card.statistic: statistic ap@9: average precision is no sum of weights of ranks"),
+    ("statistics.report", ["precision"], "statistics.report[0]: statistic precision: a cutoff is needed"),
+    ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one per rank"),
+    ("exact.statistic", "weights(" + ",".join(map(str, range(50))) + ")", "exact.statistic: goes with choose = false"),
+    ("exact.base_score", 2, "exact.base_score: must be true, false, or the name of a column of scores, got 2"),
+    ("exact.spread", 0.2, "exact.spread: goes with choose = false only: the choice compares several, got 0.2"),
+    ("exact.recentre", "l2", "exact.recentre: goes with choose = false and no spread only"),
+    ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
+    ("exact.rank", "sub", "exact.rank: must be 'resolved' or 'subrank' (did you mean 'subrank'?), got \"sub\""),
+    ("exact.method", "simplex", "exact.method: must be one of auto, "),
+    (
+        "exact.method",
+        "subrank",
+        "exact.method: the subrank model needs a RerankProblem with one list of labels 0 and 1 and rank='subrank'",
+    ),
+    ("statistics.report", ["auc@3"], "statistics.report[0]: statistic auc: takes no cutoff, got @3"),
+    ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
+    ("tracking.every", 0, 'tracking.every: must be an integer >= 1, or "auto", got 0'),
+]
+
+
+@pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
+def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, message):
+    with pytest.raises(ConfigError) as error:
+        parse_config(with_key(path, value))
+    assert len(error.value.findings) == 1
+    assert lines(error)[0].startswith(message)
+
+
+def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_together():
+    tree = {
+        "name": "x",
+        "data": {"name": "pimma", "path": "t.csv", "train_fraction": 2},
+        "exact": {"topk": 3, "base": "nope"},
+        "surrogate": {"l2": -1, "hidden": [4], "losses": ["hing"]},
+        "trakcing": {},
+    }
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    paths = {finding.path for finding in error.value.findings}
+    assert paths == {
+        "data.train_fraction", "exact.topk", "surrogate.l2", "surrogate.losses[0]", "trakcing",
+    }  # fmt: skip
+    assert str(error.value).startswith("config: 5 errors\n  ")
+    tree |= {"exact": {"base": "nope"}, "surrogate": {"hidden": [4]}}
+    tree["data"] = {"name": "pimma", "path": "t.csv"}
+    del tree["trakcing"]
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    paths = {finding.path for finding in error.value.findings}
+    assert paths == {"data.name", "data.path", "surrogate.hidden", "exact.base"}
+
+
+def test_a_run_needs_a_method():
+    tree = MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}}
+    with pytest.raises(ConfigError) as error:
+        parse_config(tree)
+    assert lines(error)[0].startswith("surrogate.losses: must name a loss, or baselines.methods a method")
+
+
+def write(folder, text):
+    path = folder / "experiment.toml"
+    path.write_text(text)
+    return path
+
+
+def test_a_file_names_its_run_and_takes_overrides(tmp_path):
+    path = write(tmp_path, '[data]\nname = "gaussians"\n[exact]\ntop_k = 20\n')
+    assert load_config(path).name == "experiment"
+    config = load_config(
+        path,
+        ["exact.top_k=full", "exact.C=1e-3", "surrogate.losses=ranknet, p_norm_push(p=4,inner=logistic)", "name=other",
+         "exact.base = p_norm_push(inner=logistic, p=4)", 'statistics.report=["mrr"]', "tracking.figures=false"],
+    )  # fmt: skip
+    assert config.exact.top_k == "full"
+    assert config.exact.C == 0.001
+    assert config.surrogate.losses == ("ranknet", "p_norm_push(p=4,inner=logistic)")
+    assert config.exact.base == "p_norm_push(p=4,inner=logistic)"
+    assert config.methods == (*config.surrogate.losses, "auto", "exact")
+    assert config.reported == ("dcg", "mrr")
+    assert not config.tracking.figures
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
+        ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
+        ("exact.base=svm", "exact.base: must be a method of this run"),
+        ("surrogate.losses=ranknet,hing", "surrogate.losses[1]: loss: unknown name 'hing'"),
+        ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
+        ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
+        ("surrogate.hidden=4000000000000", "surrogate.hidden[0]: must be <= 65536, got 4000000000000"),
+        ("exact.statistic=" + "x" * 100_000, "exact.statistic: statistic: unknown name 'xxx"),
+    ],
+)
+def test_bad_overrides_are_reported_like_keys(tmp_path, override, message):
+    path = write(tmp_path, 'name = "y"\n[data]\nname = "gaussians"\n')
+    with pytest.raises(ConfigError) as error:
+        load_config(path, [override])
+    assert lines(error)[0].startswith(message)
+
+
+@pytest.mark.parametrize(("text", "hidden"), [("64,32", (64, 32)), ("[64, 32]", (64, 32)), ("8", (8,)), ("8,", (8,))])
+def test_a_comma_list_of_integers_is_a_list(tmp_path, text, hidden):
+    path = write(tmp_path, '[data]\nname = "gaussians"\n')
+    config = load_config(path, ["surrogate.scorer=mlp", f"surrogate.hidden={text}"])
+    assert config.surrogate.hidden == hidden
+    assert parse_config(tomllib.loads(resolved_toml(config))) == config
+
+
+def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):
+    path = write(tmp_path, '[data]\npath = "table.csv"\nlabel = "y"\n')
+    assert load_config(path).data.path == str(tmp_path / "table.csv")
+    monkeypatch.chdir(tmp_path.parent)
+    assert load_config(path, ["data.path=other.csv"]).data.path == str(tmp_path.parent / "other.csv")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("seed = x\n", "is not valid TOML: Invalid value (at line 1, column 8)"),
+        ("seed = 1\nseed = 2", "is not valid TOML:"),
+        ("seed = " + "[" * 5000 + "]" * 5000, "is not valid TOML:"),
+    ],
+)
+def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, text))
+    assert lines(error)[0].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        MINIMAL,
+        MINIMAL | {"surrogate": {"scorer": "mlp", "hidden": [8, 4], "optimizer": "adam", "batch_size": 16}},
+        {"name": "x", "data": {"path": 'a "b" \\ ü.csv', "label": "y", "drop": ["id"]}, "exact": {"enabled": False}},
+        MINIMAL | {"exact": {"top_k": "full", "statistic": "dcg(base = e)@10", "node_limit": 5, "gap": 1e-3}},
+    ],
+)
+def test_the_resolved_config_reads_back(tree):
+    config = parse_config(tree)
+    assert parse_config(tomllib.loads(resolved_toml(config))) == config
+
+
+def test_toml_strings_survive():
+    value = {"text": 'quote " backslash \\ tab \t newline \n delete \x7f ünicode'}
+    assert tomllib.loads(dump_toml(value)) == value
+
+
+def test_every_key_is_described():
+    keys = list(describe_keys())
+    assert all(meaning for _, _, meaning in keys)
+    assert {"name", "exact.top_k", "baselines.rankboost.rounds"} <= {key for key, _, _ in keys}
+    assert set(Config.model_fields) == {key.split(".")[0] for key, _, _ in keys}
+
+
+CONFIGS = sorted(ROOT.glob("configs/**/*.toml"))
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_shipped_config_is_valid(path):
+    tree = read_experiment(path)
+    if "grid" in tree:
+        assert load_sweep(path)
+    elif "data" in tree:
+        config = load_config(path)
+        assert config.data.name in dataset_names() or config.data.path
+    else:  # there to be extended
+        assert any(f'extends = "{path.name}"' in other.read_text() for other in path.parent.glob("*.toml"))

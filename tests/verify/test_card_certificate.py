@@ -1,0 +1,193 @@
+"""Certificates of cards: the checker agrees with brute force, finds changes of any field, and needs seconds."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from ltr import verify
+from ltr.data import half_split, load
+from ltr.exact import solve
+from ltr.exact.cards import CardProblem
+from ltr.exact.certificate import Certificate, certify
+from ltr.exact.solution import Solution, Status
+from tests.exact.stated_problem import stated_problem
+from tests.exact.test_card_search import STATISTICS, all_cards, instance, problem_of
+
+
+def certified(problem):
+    return certify(problem, solve(problem))
+
+
+def example(**options):
+    rng = np.random.default_rng(0)
+    X = (rng.random((40, 6)) < 0.5).astype(float)
+    y = (X @ [2, 1, 0, 0, 1, -1] + rng.logistic(size=40) > 1).astype(int)
+    given = {
+        "C": 0.01,
+        "max_nonzeros": 3,
+        "signs": [1, 0, 0, 0, 0, -1],
+        "groups": [0, -1, 1, 1, 0, -1],
+        "required": [0],
+    }
+    return CardProblem(X, y, **given | options)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_optima_are_proven_and_no_lower_bound_is(part):
+    for seed in range(part * 33, (part + 1) * 33):
+        arguments = instance(seed)
+        cards, values = all_cards(*arguments)
+        certificate = certified(problem_of(*arguments))
+        assert certificate.claim == "optimal", seed
+        content = verify.parse(json.dumps(certificate.content))
+        exact = verify.Cards(content["problem"])
+        assert verify.check(content)[0] == "optimal"
+        assert certificate.value == pytest.approx(values.max(), abs=1e-11 * max(1, exact.size()))
+        for card, value in list(zip(cards.tolist(), values, strict=True))[:: max(1, len(cards) // 5)]:
+            assert float(exact.value(card)) == pytest.approx(value, rel=1e-11, abs=1e-11)
+            exact.check_weights(card)
+        # the second best value is no bound
+        lower = values[values < values.max() - 1e-6]
+        if len(lower):
+            content["value"] = content["proof"]["bound"] = float(lower.max())
+            content["claimed_bound"] = content["value"]
+            content["weights"] = [float(v) for v in cards[np.flatnonzero(values == lower.max())[0]]]
+            with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns .* has the value"):
+                verify.check(content)
+
+
+def test_all_statistics_and_both_kinds_of_ties_were_among_them():
+    arguments = [instance(seed) for seed in range(132)]
+    found = {(statistic, options["ties"]) for _, _, statistic, options in arguments}
+    assert found == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "resolved")}
+
+
+CHANGES = [
+    ("value", lambda v: v + 1e-6, "value: is"),
+    ("claimed_bound", lambda v: v - 1e-6, "claimed_bound: must be at least"),
+    ("claim", lambda v: "bound", "claim: the file shows 'optimal'"),
+    ("weights", lambda v: [-v[0], *v[1:]], "are no points"),
+    ("weights", lambda v: [0.5, *v[1:]], "are no points"),
+    ("weights", lambda v: [6.0, *v[1:]], "are no points"),
+    ("weights", lambda v: [0.0, *v[1:]], "are not allowed: columns"),
+    ("weights", lambda v: [1.0, 1.0, 1.0, 0.0, 0.0, -1.0], "are not allowed: columns 0, 1, 2, 5"),
+    ("weights", lambda v: [1.0, 0.0, 0.0, 0.0, 1.0, 0.0], "are not allowed: columns 0, 4"),
+    ("weights", lambda v: v[:-1], "must hold 6 entries"),
+    ("proof", lambda v: {"bound": v["bound"] + 1.0, "partition": []}, "claim: the file shows 'bound'"),
+    ("proof", lambda v: {"bound": v["bound"] - 1e-9, "partition": []}, "proof.bound: must be at least the value"),
+    ("proof", lambda v: {"bound": v["bound"], "partition": ["."]}, "must hold 0 entries"),
+    ("proof", lambda v: None, "claim: the file shows 'value'"),
+    ("problem.C", lambda v: 0.0, "problem.sha256"),
+    ("problem.points", lambda v: 6, "problem.sha256"),
+    ("problem.max_nonzeros", lambda v: 2, "problem.sha256"),
+    ("problem.max_nonzeros", lambda v: 7, "must be from 1 to 6"),
+    ("problem.ties", lambda v: "resolved", "problem.sha256"),
+    ("problem.ties", lambda v: "none", "must be 'average' or 'resolved'"),
+    ("problem.signs", lambda v: [1, 0, 0, 0, -1, -1], "problem.sha256"),
+    ("problem.groups", lambda v: [-1] * 6, "problem.sha256"),
+    ("problem.required", lambda v: [1], "problem.sha256"),
+    ("problem.required", lambda v: [6], "must be a column from 0 to 5"),
+    ("problem.statistic", lambda v: "mrr", r"problem.a\[0\]"),
+    ("problem.a", lambda v: [*v[:-1], 2.0], "must be 1.0 for 'dcg'"),
+    ("problem.gains", lambda v: [1.0 - g for g in v], "problem.sha256"),
+    ("problem.gains", lambda v: [-g for g in v], "must be >= 0"),
+    ("problem.X", lambda v: [v[1], v[0], *v[2:]], "problem.sha256"),
+    ("problem.X", lambda v: ["2" + v[0][1:], *v[1:]], r"problem.X\[0\]: must be 6 of 0 and 1"),
+    ("problem.sha256", lambda v: "0" * 64, "problem.sha256"),
+]
+
+
+@pytest.mark.parametrize(("place", "change", "message"), CHANGES, ids=[f"{c[0]}-{i}" for i, c in enumerate(CHANGES)])
+def test_changes_of_any_field_are_found(place, change, message):
+    content = copy.deepcopy(certified(example(statistic="dcg")).content)
+    assert verify.check(content)[0] == "optimal"
+    *folder, name = place.split(".")
+    where = content[folder[0]] if folder else content
+    where[name] = change(where[name])
+    with pytest.raises(verify.CertificateError, match=message):
+        verify.check(content)
+
+
+def test_every_field_is_among_the_changes():
+    content = certified(example()).content
+    fields = {*content, *(f"problem.{name}" for name in content["problem"])} - {"problem", "format", "version"}
+    assert fields - {"problem.kind"} == {place for place, _, _ in CHANGES}
+
+
+def test_a_changed_problem_with_the_right_digest_is_another_problem():
+    """Whoever recomputes the digest has to prove the bound of the problem that the file then describes."""
+    content = certified(example(statistic="auc", C=0.0, max_nonzeros=2)).content
+    content["problem"]["max_nonzeros"] = 3
+    content["problem"]["sha256"] = verify.data_digest(content["problem"])
+    with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns \d, \d, \d has the value"):
+        verify.check(content)
+
+
+def test_files_come_back_as_they_were_written(tmp_path):
+    problem = example(statistic="dcg@10", ties="resolved")
+    solution = solve(problem)
+    certificate = certify(problem, solution)
+    certificate.write(tmp_path / "card.json")
+    again = Certificate.read(tmp_path / "card.json")
+    assert again.content == certificate.content
+    assert again.weights.tolist() == solution.weights.tolist()
+    assert stated_problem(again).content() == problem.content()
+    assert stated_problem(again).evaluate(again.weights) == certificate.value
+    assert verify.main([str(tmp_path / "card.json"), "--require-proof"]) == 0
+    assert again.verify().endswith(
+        "problem: card, statistic dcg@10, ties resolved, points 5, max_nonzeros 3, C 0.01, 2 signs, 4 grouped columns, "
+        f"1 required column; data: 40 observations, 6 columns, sha256 {again.sha256}"
+    )
+
+
+def test_a_search_that_was_stopped_has_its_bound_proven():
+    problem = example()
+    best = solve(problem)
+    stopped = Solution(np.eye(6)[0], problem.evaluate(np.eye(6)[0]), best.bound + 0.1, Status.TIME_LIMIT, 0.0, "cards")
+    certificate = certify(problem, stopped)
+    assert certificate.claim == "bound"
+    assert best.bound + 0.1 <= certificate.bound <= (best.bound + 0.1) * (1 + 1e-12)
+    assert certificate.verify().startswith("bound: ")
+
+
+def test_a_bound_that_another_card_attains_is_not_rounded_below_it():
+    problem = example()
+    best = solve(problem)
+    rounded = np.nextafter(best.value, 0)
+    stopped = Solution(np.eye(6)[0], problem.evaluate(np.eye(6)[0]), rounded, Status.TIME_LIMIT, 0.0, "cards")
+    assert certify(problem, stopped).verify().startswith("bound: ")
+
+
+def test_too_many_sets_of_columns_get_no_proof():
+    X = np.random.default_rng(0).integers(0, 2, (30, 200)).astype(float)
+    problem = CardProblem(X, np.arange(30) % 2, max_nonzeros=4)
+    assert verify.cards.MOST_SETS < 200**4 / 24
+    weights = np.eye(200)[0]
+    solution = Solution(weights, problem.evaluate(weights), problem.trivial_bound, Status.TIME_LIMIT, 0.0, "cards")
+    assert certify(problem, solution).claim == "value"
+
+
+def test_weights_of_no_card_and_of_other_problems_are_refused():
+    problem = example()
+    best = solve(problem)
+    for weights, value, message in (
+        (np.full(6, 0.3), best.value, "solution must have feasible weights"),
+        (best.weights, best.value + 0.1, "solution must be of this problem"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            certify(problem, Solution(weights, value, 2.0, Status.OPTIMAL, 0.0, "cards"))
+
+
+@pytest.mark.parametrize("statistic", ["auc", "dcg"])
+def test_a_card_of_four_questions_is_proven_in_seconds(statistic):
+    data = load("diabetes")
+    train, _ = half_split(len(data.y), 0)
+    columns = [
+        column >= cut for column in data.X[train].T for cut in np.unique(np.quantile(column, [0.2, 0.4, 0.6, 0.8]))
+    ]
+    X = np.unique(np.array(columns, dtype=float), axis=0).T
+    certificate = certified(CardProblem(X, data.y[train], statistic, max_nonzeros=4))
+    assert certificate.claim == "optimal"
+    assert "sets of columns" in certificate.verify()
