@@ -79,7 +79,7 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
 
     The memory that is left must be enough, too.
     """
-    if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.rank == "subrank" and not problem.relaxed):
+    if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.ties == "subrank" and not problem.relaxed):
         return False
     sides, most = problem.constraints, problem.max_nonzeros
     limited = most is not None and most + len(problem.free) < problem.d

@@ -81,7 +81,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     from ltr.exact.weight_space.search import out_of_reach
 
     problem = state.problem
-    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.rank != "resolved":
+    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.ties != "resolved":
         return None
     if problem.free or problem.demanded:
         return None

@@ -74,7 +74,7 @@ from ltr.exact.scores import Scores
 from ltr.outcomes import Treatments, label_kind
 from ltr.statistics import RankStatistic
 
-RankName = Literal["resolved", "subrank"]
+Ties = Literal["resolved", "subrank"]
 GainName = Literal["exp2", "linear"]
 Gain = GainName | Callable[[FloatArray], ArrayLike]
 
@@ -103,7 +103,7 @@ class Problem:
         integer: the B of weights that are whole numbers from -B to B, None for real weights in [-1, 1].
         demanded: demands on other statistics of the same rows, each with a problem that evaluates it.
         binary: whether the problem is one list with labels 0 and 1, the case that the paper's models cover.
-        rank: definition of rank, None for a problem without ranks.
+        ties: how ties are ranked, None for a problem without ranks.
     """
 
     X: FloatArray
@@ -115,7 +115,7 @@ class Problem:
     required: tuple[int, ...] = ()
     integer: int | None = None
     demanded: tuple[Demanded, ...] = ()
-    rank: RankName | None = None
+    ties: Ties | None = None
 
     @property
     def n(self) -> int:
@@ -403,7 +403,7 @@ class Problem:
         arrays: list[tuple[Any, Any]] = [(of.X, self.X), (of.qid, getattr(self, "qid", None))]
         if (of.margin, of.integer) == own and all(np.array_equal(one, other) for one, other in arrays):
             return demanded
-        names = ("y", "gain", "statistic", "normalize", "rank")
+        names = ("y", "gain", "statistic", "normalize", "ties")
         problem = problem_of(**{name: getattr(of, name) for name in names})
         set_fields(problem, X=self.X)
         return Demanded(demanded.demand, problem)
@@ -485,7 +485,7 @@ class RerankProblem(Problem):
         normalize: divide the gains of each list by the value of its perfect ranking and by the number of lists where
             that is above 0. The statistic is then the mean over these lists of the normalised one: NDCG for ``dcg``.
             ``precision`` and ``recall`` are shares already: theirs is the mean over the same lists.
-        rank: ``"resolved"`` or ``"subrank"``.
+        ties: ``"resolved"`` or ``"subrank"``.
         constraints: side constraints ``A w <= b``.
         max_nonzeros: largest number of non-zero weights, from 1 to the number of columns that are not free; None for
             no limit.
@@ -525,7 +525,7 @@ class RerankProblem(Problem):
     qid: IntArray
     gain: Gain
     normalize: bool
-    rank: RankName
+    ties: Ties
     constraints: LinearConstraints | None
     max_nonzeros: int | None
     free: tuple[int, ...]
@@ -547,7 +547,7 @@ class RerankProblem(Problem):
         qid: ArrayLike | None = None,
         gain: Gain = "exp2",
         normalize: bool = False,
-        rank: RankName = "resolved",
+        ties: Ties = "resolved",
         constraints: LinearConstraints | None = None,
         max_nonzeros: int | None = None,
         free: Sequence[int] = (),
@@ -565,8 +565,8 @@ class RerankProblem(Problem):
         labels = as_numbers("y", y).copy() if treatments is None else np.array(y)
         if labels.shape != features.shape[:1]:
             raise ValueError(f"y must have one label per row of X ({features.shape[0]}), got shape {labels.shape}")
-        one_of("rank", rank, get_args(RankName))
-        set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), rank=rank, gain=gain)
+        one_of("ties", ties, get_args(Ties))
+        set_fields(self, X=features, y=labels, qid=_list_ids(qid, len(labels)), ties=ties, gain=gain)
         gains = _gains(labels, gain) if treatments is None else treatments.gains
         set_fields(self, normalize=normalize, gains=gains, statistic=named, treatments=treatments)
         if treatments is None:
@@ -747,7 +747,7 @@ class RerankProblem(Problem):
     def ranks(self, w: ArrayLike) -> IntArray:
         """Return the rank of every observation within its list at w, 1 at the bottom, in the order of `X`.
 
-        With ``rank="resolved"`` observations of one grade and equal scores are ordered by index.
+        With ``ties="resolved"`` observations of one grade and equal scores are ordered by index.
         """
         rows = self._rows
         ranks = np.empty(self.n, dtype=np.int64)
@@ -760,7 +760,7 @@ class RerankProblem(Problem):
         With Subranks several may stand at one place.
         """
         scores, rows, n = self.scores(w), self._rows, self.n
-        if self.rank == "resolved":
+        if self.ties == "resolved":
             return scores.order(rows.row, self._steps, rows.list, apart=True)
         # each observation with a handicap of one margin, and without
         ranks = scores.order(np.repeat(rows.row, 2), np.tile([1, 0], n), np.repeat(rows.list, 2))
@@ -787,7 +787,7 @@ class RerankProblem(Problem):
 
     def appearances(self) -> tuple[IntArray, IntArray]:
         """Count the pairs in which each observation is the upper one and the lower one, (n,) each."""
-        return ranked_appearances(self.lists, self.gains, self.rank == "subrank")
+        return ranked_appearances(self.lists, self.gains, self.ties == "subrank")
 
     def levels(self, tick: Tick = lambda: None) -> Levels:
         """Return the pairs and statistic tables.
@@ -798,7 +798,7 @@ class RerankProblem(Problem):
             >>> found.above.tolist(), found.below.tolist(), found.contribution.tolist()
             ([1, 2], [0, 0], [3.0, 2.0, 1.0])
         """
-        grades = None if self.rank == "subrank" else self.grades
+        grades = None if self.ties == "subrank" else self.grades
         return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
 
     def ranked_items(self) -> RankedItems:
@@ -812,7 +812,7 @@ class RerankProblem(Problem):
         rows, (scale, shift), at = self._rows, self._affine, np.arange(self.n)
         starts = np.flatnonzero(rows.start == at)
         gains, steps, of = self.gains[rows.row] * scale, self._steps, rows.list
-        if self.rank == "subrank":
+        if self.ties == "subrank":
             paying = self._paid[0]
             order = np.lexsort((np.repeat([0, 1], [len(paying), self.n]), np.append(of[paying], of)))
             at = np.append(paying, at)[order]
@@ -848,13 +848,13 @@ class RerankProblem(Problem):
 
         ResolvedRanks take the place of Subranks of binary labels: `ltr.verify` proves the inequality.
         """
-        rank: RankName = "resolved" if self.binary else self.rank
-        return dataclasses.replace(self, rank=rank, demands=()) if self.demands or rank != self.rank else None
+        ties: Ties = "resolved" if self.binary else self.ties
+        return dataclasses.replace(self, ties=ties, demands=()) if self.demands or ties != self.ties else None
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""
         qid = {} if self.binary else {"qid": self.qid.tolist()}
-        return {**self.ranking_content(), "rank": self.rank, **self._common_content(), **qid}
+        return {**self.ranking_content(), "ties": self.ties, **self._common_content(), **qid}
 
     def ranking_content(self) -> dict[str, Any]:
         """Return what a certificate file says of the statistic and its labels."""
@@ -878,7 +878,7 @@ class RerankProblem(Problem):
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
         data = "" if self.binary else " of several lists or graded labels"
-        return f"a RerankProblem{data} with statistic '{self.statistic}' and rank={self.rank!r}"
+        return f"a RerankProblem{data} with statistic '{self.statistic}' and ties={self.ties!r}"
 
     def _sizes(self) -> dict[str, object]:
         lists = {} if len(self.lists) == 1 else {"lists": len(self.lists)}

@@ -64,7 +64,7 @@ class Kind(NamedTuple):
 
     statistic: str
     C: float
-    rank: str
+    ties: str
     sides: str
     rows: str
 
@@ -83,7 +83,7 @@ def instance(seed):
     d = int(rng.integers(2 if "few" in the.sides else 1, 3 if the.sides == "limits" else 4))
     n = int(rng.integers(4, 8 if d < 3 else 7))
     X, y = rows_and_labels(rng, the.rows, n, d)
-    options = {"rank": the.rank}
+    options = {"ties": the.ties}
     if "few" in the.sides:
         options["max_nonzeros"] = int(rng.integers(1, d))
     sides = side_constraints(rng, the.sides, d)
@@ -135,7 +135,7 @@ def side_constraints(rng, sides, d):
 
 def models(problem):
     """The paper's models that are claims about the whole problem."""
-    names = ["subrank"] * (problem.rank == "subrank") + ["auc"] * admits(Auc, problem)
+    names = ["subrank"] * (problem.ties == "subrank") + ["auc"] * admits(Auc, problem)
     return [alone(name) for name in names]
 
 
@@ -156,7 +156,7 @@ def by_cells(problem):
             problem.y,
             problem.statistic,
             problem.C,
-            problem.rank,
+            problem.ties,
             A=None if A is None else A[:, support],
         )[0]
         for support in map(list, itertools.combinations(columns, problem.max_nonzeros or problem.d))
@@ -183,7 +183,7 @@ def test_search_models_and_enumerations_agree(seed):
         assert by_cells(problem) == pytest.approx(best, rel=0, abs=1e-9)
     for method in (KERNEL, *models(problem)):
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), best)
-    if homogeneous(problem) and problem.rank == "resolved":
+    if homogeneous(problem) and problem.ties == "resolved":
         # inside a cell there are weights with no scores apart by less than the margin, so the paper's own model of
         # ResolvedRank, which is about such weights alone, is the problem here
         paper = solve(problem, alone("resolved"), Limits(time_limit=60))
@@ -201,7 +201,7 @@ def test_the_hosted_search_agrees(seed):
 def test_the_instances_cover_what_they_should():
     kinds, problems = [kind(seed) for seed in SEEDS], [instance(seed) for seed in SEEDS]
     assert {(k.statistic, k.C, k.sides) for k in kinds} == set(itertools.product(STATISTICS, PRICES, SIDES))
-    assert {(k.statistic, k.C, k.rank) for k in kinds} == set(itertools.product(STATISTICS, PRICES, RANKS))
+    assert {(k.statistic, k.C, k.ties) for k in kinds} == set(itertools.product(STATISTICS, PRICES, RANKS))
     assert {k[1:] for k in kinds} == set(itertools.product(PRICES, RANKS, SIDES, LISTS))
     assert {(p.n, p.d) for p in problems} == set(itertools.product(range(4, 8), range(1, 4))) - {(7, 3)}
     assert {(p.d, p.max_nonzeros) for p in problems if p.max_nonzeros} == {(2, 1), (3, 1), (3, 2)}
@@ -222,7 +222,7 @@ def test_the_instances_are_not_trivial():
     binds, open_at_first = dict.fromkeys(SIDES, 0), 0
     for seed in SEEDS:
         p = instance(seed)
-        free = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank)
+        free = RerankProblem(p.X, p.y, p.statistic, p.C, ties=p.ties)
         binds[kind(seed).sides] += reference.optimum(free)[0] > optimum(seed) + 1e-9
         open_at_first += optimum(seed) < p.trivial_bound - 1e-9
     assert open_at_first >= 400
@@ -266,7 +266,7 @@ def rough_instance(name, turn):
         "tenths": (grid / 10, 0.3),
         "corner": cornered(rng, y, d) if name == "corner" else None,
     }[name]
-    sides, options = ROUGH_SIDES[turn % 5], {"rank": RANKS[turn % 2]}
+    sides, options = ROUGH_SIDES[turn % 5], {"ties": RANKS[turn % 2]}
     if sides == "few":
         options["max_nonzeros"] = 1
     if sides in ("rows", "signs", "fixed"):
@@ -289,7 +289,7 @@ def cornered(rng, y, d):
 
 def exact_value(problem, w):
     """The objective by rational arithmetic."""
-    value = slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, problem.rank)
+    value = slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, problem.ties)
     return value - problem.C * sum(1 for v in w if v)
 
 
@@ -343,7 +343,7 @@ def test_float64_alone_would_decide_otherwise():
         for w in critical_weights(problem, np.random.default_rng(turn)):
             scores = X @ w
             for products in (scores[:, None] - scores, (X[:, None] - X) @ w):
-                ranks = margin_ranks(lambda i, k, p=products, m=margin: p[i, k] >= m, problem.y, problem.rank)
+                ranks = margin_ranks(lambda i, k, p=products, m=margin: p[i, k] >= m, problem.y, problem.ties)
                 value = slow_statistic(ranks, str(problem.statistic), problem.n) - problem.C * np.count_nonzero(w)
                 wrong[name] += bool(abs(value - problem.evaluate(w)) > 1e-9)
     assert min(wrong.values()) >= len(TURNS) / 2, wrong

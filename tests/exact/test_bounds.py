@@ -82,9 +82,9 @@ def planted(seed: int, whole: bool) -> Instance:
         options["max_nonzeros"] = int(np.count_nonzero(w))
     if seed % 7 == 0:
         options["required"] = [own]
-    rank = "subrank" if seed % 11 == 0 else "resolved"
+    ties = "subrank" if seed % 11 == 0 else "resolved"
     statistic = STATISTICS[seed % len(STATISTICS)]
-    problem = RerankProblem(X, y, statistic, rank=rank, integer=reach if whole else None, **options)
+    problem = RerankProblem(X, y, statistic, ties=ties, integer=reach if whole else None, **options)
     assert problem.feasible(w)
     tried = [w, *(rng.integers(-reach, reach + 1, (5, d)) / (1 if whole else reach))]
     best = max(problem.evaluate(v) for v in tried if problem.feasible(v))

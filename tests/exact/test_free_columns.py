@@ -41,7 +41,7 @@ def instance(seed, d=3):
     y = np.arange(n) % 2
     if kind == 2:
         return RerankProblem(features, y, "auc", **options)
-    return RerankProblem(features, y, "dcg", rank="subrank" if kind == 3 else "resolved", **options)
+    return RerankProblem(features, y, "dcg", ties="subrank" if kind == 3 else "resolved", **options)
 
 
 def assert_optimal(problem, method, best):

@@ -135,7 +135,7 @@ def test_several_rounds_end_at_the_kernels_optimum(options):
     assert hosted.nodes == kernel.nodes  # the same boxes
 
 
-@pytest.mark.parametrize("options", [{}, {"C": 0.05, "rank": "subrank"}])
+@pytest.mark.parametrize("options", [{}, {"C": 0.05, "ties": "subrank"}])
 def test_linear_programs_decide_what_boxes_cannot(options):
     # a box may satisfy w_0 >= w_1 and w_1 >= w_2 somewhere without satisfying both at one point
     p = medium(constraints=ORDER, **options)

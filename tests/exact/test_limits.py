@@ -34,9 +34,9 @@ def long_list(n=3000, d=40, **options):
     return RerankProblem(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), **options)
 
 
-def many_gains(n=1500, d=4, rank="resolved"):
+def many_gains(n=1500, d=4, ties="resolved"):
     rng = np.random.default_rng(0)
-    return graded_problem(rng.normal(size=(n, d)), rng.random(n), rank=rank)
+    return graded_problem(rng.normal(size=(n, d)), rng.random(n), ties=ties)
 
 
 def many_preferences(n=3000, pairs=1_000_000):
@@ -195,7 +195,7 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
     ("make", "method"),
     thinned(
         3,
-        [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences],
+        [long_list, many_gains, lambda: many_gains(ties="subrank"), many_preferences],
         ["auto", DIRECT, "local_search"],
     ),
 )

@@ -93,11 +93,11 @@ def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more(draw, qu
     assert reached >= 0.99 * count
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
 @pytest.mark.parametrize("C", [0.0, 0.1])
-def test_never_worse_than_its_starts(rank, C):
+def test_never_worse_than_its_starts(ties, C):
     for seed in range(4):
-        p = larger_problem(seed, rank=rank, C=C)
+        p = larger_problem(seed, ties=ties, C=C)
         rng = np.random.default_rng(seed)
         starts = [rng.normal(size=5) for _ in range(3)]
         kept = [w.copy() for w in starts]
@@ -141,7 +141,7 @@ def test_same_seed_same_result():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"rank": "subrank"}]
+    "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"ties": "subrank"}]
 )
 def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
     p = larger_problem(0, **options)
@@ -168,9 +168,9 @@ def test_reaches_the_optimum_under_homogeneous_side_constraints():
         base = random_instance(seed)
         A = np.random.default_rng(seed).integers(-1, 2, size=(2, base.d)).astype(float)
         p = RerankProblem(
-            base.X, base.y, base.statistic, base.C, rank=base.rank, constraints=LinearConstraints(A, [0.0, 0.0])
+            base.X, base.y, base.statistic, base.C, ties=base.ties, constraints=LinearConstraints(A, [0.0, 0.0])
         )
-        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties, A=A)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
         assert p.feasible(result.weights)
         assert result.value == p.evaluate(result.weights)

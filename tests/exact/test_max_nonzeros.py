@@ -42,13 +42,13 @@ def limited(problem, most, A=None):
         return new, max(
             cell_optimum_pairs(problem.X[:, c], problem.pairs, problem.weights, problem.C)[0] for c in columns
         )
-    options = {"rank": problem.rank, "constraints": sides, "max_nonzeros": most}
+    options = {"ties": problem.ties, "constraints": sides, "max_nonzeros": most}
     if not problem.binary:
         args = (problem.gains, problem.qid, problem.statistic, problem.C)
-        parts = [graded_problem(problem.X[:, c], *args, rank=problem.rank) for c in columns]
+        parts = [graded_problem(problem.X[:, c], *args, ties=problem.ties) for c in columns]
         return graded_problem(problem.X, *args, **options), max(cell_optimum_graded(part)[0] for part in parts)
     args = (problem.y, problem.statistic, problem.C)
-    best = max(cell_optimum(problem.X[:, c], *args, problem.rank, A=None if A is None else A[:, c])[0] for c in columns)
+    best = max(cell_optimum(problem.X[:, c], *args, problem.ties, A=None if A is None else A[:, c])[0] for c in columns)
     return RerankProblem(problem.X, *args, **options), best
 
 
@@ -125,17 +125,17 @@ def test_hosted_with_side_constraints_by_enumeration_of_supports():
 
 
 @pytest.mark.parametrize(
-    ("formulation", "statistic", "rank"),
+    ("formulation", "statistic", "ties"),
     [
         (Subrank, "dcg", "subrank"),
         (Auc, "auc", "resolved"),
     ],
 )
 @pytest.mark.parametrize("C", [0.0, 0.05])
-def test_mip_models_by_enumeration_of_supports(formulation, statistic, rank, C):
+def test_mip_models_by_enumeration_of_supports(formulation, statistic, ties, C):
     for seed in (1, 4, 5):
         drawn = random_instance(seed, d=3)
-        p, optimum = limited(RerankProblem(drawn.X, drawn.y, statistic, C, rank=rank), 1 + seed % 2)
+        p, optimum = limited(RerankProblem(drawn.X, drawn.y, statistic, C, ties=ties), 1 + seed % 2)
         for local_search in (0, 0.01):
             assert_proves(p, optimum, ScipSolver(formulation, local_search=local_search))
 
@@ -148,7 +148,7 @@ def test_mip_model_of_preferences_by_enumeration_of_supports():
 
 
 def test_a_model_completes_only_what_the_limit_admits():
-    model = Subrank(RerankProblem(X, Y, rank="subrank", max_nonzeros=2))
+    model = Subrank(RerankProblem(X, Y, ties="subrank", max_nonzeros=2))
     assert len(model.gamma) == 3
     assert model.complete(np.array([1.0, 0.5, 0.0])) is not None
     assert model.complete(np.array([1.0, 0.5, 0.25])) is None
@@ -158,7 +158,7 @@ def test_a_model_completes_only_what_the_limit_admits():
 def test_a_limit_of_all_weights_is_none():
     for seed in (2, 3, 10):
         p = random_instance(seed)
-        q = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank, max_nonzeros=p.d)
+        q = RerankProblem(p.X, p.y, p.statistic, p.C, ties=p.ties, max_nonzeros=p.d)
         assert solve(q, HOSTED, Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
 
 

@@ -22,9 +22,9 @@ def alone(method):
     return dataclasses.replace(METHODS[method], local_search=0.0)
 
 
-def with_rank(problem, rank, **changes):
+def with_rank(problem, ties, **changes):
     fields = {name: getattr(problem, name) for name in ("X", "y", "statistic", "C", "margin", "constraints")}
-    return RerankProblem(**(fields | changes), rank=rank)
+    return RerankProblem(**(fields | changes), ties=ties)
 
 
 def assert_proven(solution, optimum):
@@ -42,7 +42,7 @@ def highs_subrank(problem, tolerance=1e-9):
     n, d = problem.X.shape
     a = problem.a
     positives = [i for i in range(n) if problem.y[i] == 1]
-    levels = [rank for rank in range(2, n + 1) if a[rank - 1] > a[rank - 2]]
+    levels = [ties for ties in range(2, n + 1) if a[ties - 1] > a[ties - 2]]
     w = cp.Variable(d)
     gamma = cp.Variable(d, boolean=True)
     z = cp.Variable((len(positives), n), boolean=True)
@@ -54,8 +54,8 @@ def highs_subrank(problem, tolerance=1e-9):
     objective = len(positives) * a[0] + problem.shift - problem.C * cp.sum(gamma)
     if levels:
         t = cp.Variable((len(positives), len(levels)), boolean=True)
-        rules += [(rank - 1) * t[:, at] <= cp.sum(z, axis=1) for at, rank in enumerate(levels)]
-        steps = np.array([a[rank - 1] - a[rank - 2] for rank in levels])
+        rules += [(ties - 1) * t[:, at] <= cp.sum(z, axis=1) for at, ties in enumerate(levels)]
+        steps = np.array([a[ties - 1] - a[ties - 2] for ties in levels])
         objective = objective + cp.sum(t @ steps)
     if problem.constraints is not None:
         rules += [problem.constraints.A @ w <= problem.constraints.b]
@@ -72,13 +72,13 @@ def highs_subrank(problem, tolerance=1e-9):
 @pytest.mark.parametrize("seed", INSTANCES)
 def test_every_model_finds_the_enumerated_optimum(seed):
     drawn = random_instance(seed)
-    for rank in examples([drawn.rank], slow=["resolved", "subrank"]):
-        problem = with_rank(drawn, rank)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank)
-        methods = ["subrank"] * (rank == "subrank") + ["auc"] * admits(Auc, problem)
+    for ties in examples([drawn.ties], slow=["resolved", "subrank"]):
+        problem = with_rank(drawn, ties)
+        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, ties)
+        methods = ["subrank"] * (ties == "subrank") + ["auc"] * admits(Auc, problem)
         for method in methods:
             assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
-        if rank == "resolved":
+        if ties == "resolved":
             solution = solve(problem, alone("resolved"), Limits(seed=seed))
             # no score differences fall between 0 and the margin on these grids, so the model is the problem here
             assert solution.value == pytest.approx(optimum, abs=1e-9)
@@ -115,7 +115,7 @@ def test_highs_agrees_where_the_margin_binds(seed):
         limit = float(rng.choice([0.0, 0.2, -0.1]))
         rules["constraints"] = LinearConstraints(rng.normal(size=(1, d)), [limit])
     tries = rng.uniform(-1, 1, size=(300, d))
-    problem = RerankProblem(X, y, rank="subrank", **rules)
+    problem = RerankProblem(X, y, ties="subrank", **rules)
     answer = solve(problem, alone("subrank"))
     assert answer.value == pytest.approx(highs_subrank(problem)[0], abs=1e-8)
     assert answer.status is Status.OPTIMAL
@@ -128,13 +128,13 @@ def test_homogeneous_side_constraints_are_honoured(seed):
     drawn = random_instance(seed)
     A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, drawn.d)).astype(float)
     rules = LinearConstraints(A, [0.0, 0.0])
-    for rank in ("resolved", "subrank"):
-        problem = with_rank(drawn, rank, constraints=rules)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank, A=A)
-        solution = solve(problem, alone(rank))
+    for ties in ("resolved", "subrank"):
+        problem = with_rank(drawn, ties, constraints=rules)
+        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, ties, A=A)
+        solution = solve(problem, alone(ties))
         assert problem.feasible(solution.weights)
         assert solution.value == pytest.approx(optimum, abs=1e-9)
-        assert solution.status is Status.OPTIMAL or rank == "resolved"
+        assert solution.status is Status.OPTIMAL or ties == "resolved"
     pairs = random_pairwise(seed)
     A = A[:, : pairs.d] if A.shape[1] >= pairs.d else np.ones((1, pairs.d))
     constrained = PairwiseProblem(
@@ -189,17 +189,17 @@ def test_the_resolved_model_moves_weights_apart_or_refuses_them():
 
 # --- arguments -------------------------------------------------------------------------------------------------
 
-RESOLVED = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="resolved")
-SUBRANK = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
+RESOLVED = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], ties="resolved")
+SUBRANK = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], ties="subrank")
 PAIRS = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
 
 
 @pytest.mark.parametrize(
     ("formulation", "problem", "needs"),
     [
-        (ResolvedRank, SUBRANK, "rank='resolved'"),
-        (ResolvedRank, PAIRS, "rank='resolved', got a PairwiseProblem"),
-        (Subrank, RESOLVED, "rank='subrank'"),
+        (ResolvedRank, SUBRANK, "ties='resolved'"),
+        (ResolvedRank, PAIRS, "ties='resolved', got a PairwiseProblem"),
+        (Subrank, RESOLVED, "ties='subrank'"),
         (Auc, RESOLVED, "'auc' or 'wrs'"),
         (Auc, PAIRS, "got a PairwiseProblem"),
         (Pairwise, RESOLVED, "a PairwiseProblem, got a RerankProblem"),

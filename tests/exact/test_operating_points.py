@@ -75,7 +75,7 @@ def test_the_bound_is_never_below_a_value():
         rng = np.random.default_rng(seed)
         tried = [*np.eye(problem.d), *-np.eye(problem.d), *rng.uniform(-1, 1, size=(100, problem.d))]
         if problem.d <= 3 and seed % 3 == 0:
-            tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[1])
+            tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.ties)[1])
         best = max(problem.evaluate(w / np.abs(w).max()) for w in tried if w.any())
         assert bound >= best - 1e-12 * abs(best), seed
     assert tighter > count / 4  # else there is nothing to test
@@ -91,7 +91,7 @@ def test_the_largest_counts_are_those_of_enumeration(seed):
     most = largest_counts(problem)
     np.testing.assert_array_equal(bounds.caps, most)
     assert bounds.finished
-    assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
+    assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.ties)[0] - 1e-12
 
 
 def planted(seed):

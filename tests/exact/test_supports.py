@@ -38,7 +38,7 @@ def instance(seed):
         return PairwiseProblem(X, [rng.choice(n, size=2, replace=False) for _ in range(8)], **options)
     if seed % 4 == 1:
         return RerankProblem(X, np.append(rng.integers(0, 3, n - 1), 1), "mrr", qid=np.arange(n) % 2, **options)
-    return RerankProblem(X, np.arange(n) % 2, "dcg", rank="subrank" if seed % 4 == 2 else "resolved", **options)
+    return RerankProblem(X, np.arange(n) % 2, "dcg", ties="subrank" if seed % 4 == 2 else "resolved", **options)
 
 
 def restricted(problem, columns):
@@ -52,8 +52,8 @@ def restricted(problem, columns):
     }
     if isinstance(problem, PairwiseProblem):
         return PairwiseProblem(problem.X[:, columns], problem.pairs, **options)
-    X, labels, rank = problem.X[:, columns], problem.gains, problem.rank
-    return RerankProblem(X, labels, problem.statistic, qid=problem.qid, gain="linear", rank=rank, **options)
+    X, labels, ties = problem.X[:, columns], problem.gains, problem.ties
+    return RerankProblem(X, labels, problem.statistic, qid=problem.qid, gain="linear", ties=ties, **options)
 
 
 def hard(most=2, n=150, d=12):

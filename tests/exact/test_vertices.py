@@ -219,11 +219,11 @@ def test_a_large_price_chooses_where_weights_are_needed():
 @pytest.mark.parametrize("method", ["resolved", "subrank", "auto", DIRECT])
 @pytest.mark.parametrize("scale", [1e20, 1e150, 1e-30])
 def test_features_of_any_size_have_a_status(method, scale):
-    rank = "subrank" if method == "subrank" else "resolved"
+    ties = "subrank" if method == "subrank" else "resolved"
     X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]) * scale
-    problem = RerankProblem(X, [1, 0, 1, 0], margin=0.25 * scale, rank=rank)
+    problem = RerankProblem(X, [1, 0, 1, 0], margin=0.25 * scale, ties=ties)
     solution = solve(problem, method, Limits(time_limit=10))
-    ordinary = RerankProblem(X / scale, [1, 0, 1, 0], margin=0.25, rank=rank)
+    ordinary = RerankProblem(X / scale, [1, 0, 1, 0], margin=0.25, ties=ties)
     assert solution.value == pytest.approx(solve(ordinary, limits=Limits(time_limit=10)).value)
     assert solution.bound >= solution.value
 

@@ -49,7 +49,7 @@ def assert_proven(problem, solution, optimum):
 @pytest.mark.parametrize("seed", range(102))
 def test_the_enumerated_optimum_is_found_and_proven(seed):
     problem = random_instance(seed)
-    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.ties)
     for name in SYSTEMS if apply_to(problem) else SYSTEMS[:1]:
         # every third one without a local search: the boxes alone find it too
         method = WeightSpaceSearch(threads=1, coordinates=name, local_search=0.0 if seed % 3 == 0 else 0.1)
@@ -61,7 +61,7 @@ def test_plateaus_of_hits_are_proven(name):
     """Most changes of the order leave the number of hits as it is, and many weights are equally good."""
     for seed in range(examples(17, slow=250)):
         problem = random_instance(seed, statistic=name)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.ties)
         method = WeightSpaceSearch(threads=1, local_search=0.0 if seed % 3 == 0 else 0.02)
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
 
@@ -93,7 +93,7 @@ def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
     rng = np.random.default_rng(100 + seed)
     X = rng.normal(size=(50, 5))
     y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
-    problems = [RerankProblem(X, y, rank=rank) for rank in ("resolved", "subrank")]
+    problems = [RerankProblem(X, y, ties=ties) for ties in ("resolved", "subrank")]
     starts = [local_search(problems[1], restarts=300, time_limit=20.0).weights]
     resolved, subrank = (solve(p, ALONE, Limits(time_limit=60), warm_starts=starts) for p in problems)
     assert_proven(problems[1], subrank, resolved.value)
@@ -173,7 +173,7 @@ def test_no_bound_is_below_a_value(seed, scale, margin):
     y = np.zeros(n, dtype=int)
     y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
     statistic = ["dcg", "auc", "mrr", "dcg@3", "wta"][seed % 5]
-    problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, rank=["resolved", "subrank"][seed % 2])
+    problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, ties=["resolved", "subrank"][seed % 2])
     solution = solve(problem, ALONE, Limits(time_limit=0.2))
     best = max(problem.evaluate(w) for w in [*rng.uniform(-1, 1, size=(50, d)), solution.weights])
     assert solution.value <= solution.bound

@@ -108,7 +108,7 @@ def test_the_certificate_can_be_checked_from_its_files(finished):
     with np.load(config.folder / "exact" / "problem.npz") as arrays:
         problem = RerankProblem(
             arrays["X"], arrays["y"], certificate["statistic"], certificate["C"], certificate["margin"],
-            rank=certificate["rank"],
+            ties=certificate["ties"],
         )  # fmt: skip
     assert problem.evaluate(certificate["weights"]) == certificate["value"] <= certificate["bound"]
     assert set(solution["weights"]) == {"x0", "x1"}

@@ -29,7 +29,7 @@ import pyscipopt
 from numpy.typing import NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
-from ltr.exact.problem import FloatArray, IntArray, Problem, RankName, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem, Ties
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 
@@ -208,13 +208,13 @@ class RankFormulation(Formulation):
     """A model of a rank statistic of one list with labels 0 and 1."""
 
     problem: RerankProblem
-    rank: ClassVar[RankName] = "resolved"
+    ties: ClassVar[Ties] = "resolved"
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
         """Return the problem; raise ValueError unless it is one list of labels 0 and 1 with the model's ranks."""
-        if not problem.binary or problem.rank != cls.rank:
-            rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"
+        if not problem.binary or problem.ties != cls.ties:
+            rule = f"a RerankProblem with one list of labels 0 and 1 and ties={cls.ties!r}"
             raise ValueError(f"the {cls.name} model needs {rule}, got {problem.describe()}")
         return cast(RerankProblem, problem)
 
