@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import FloatArray
 from ltr.exact.problem import Problem, RerankProblem
@@ -28,10 +29,7 @@ from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.native import Arcs
 
-_BATCH, _LONG = 4, 400_000  # arcs halved together, times threads, and items of these together: tenths of a second
-_MOST_ENTRIES = 100_000_000  # of statistic tables: layers times items of every list
 _ITEM_BYTES, _ENTRY_BYTES = 200, 24  # memory of an item, times threads, and of an entry
-_PER_ITEM, _FEW = 4, 1000  # changes up to which all are visited: per item, and at least
 _EQUAL = 1e-12  # share of the statistic's size up to which values are equal
 _NARROWEST = 1e-14  # width of an arc that is not halved any more
 
@@ -91,7 +89,7 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
     layers = 1.0 + np.maximum.reduceat(items.steps, items.start[:-1])
     entries = float(layers @ np.diff(items.start))
     needed = entries * _ENTRY_BYTES + problem.n * threads * _ITEM_BYTES
-    return entries <= _MOST_ENTRIES and needed <= state.memory.left
+    return entries <= tuning.ARC_ENTRIES and needed <= state.memory.left
 
 
 def search_arcs(state: SolveState, threads: int) -> Ending:
@@ -117,9 +115,10 @@ def search_arcs(state: SolveState, threads: int) -> Ending:
     with np.errstate(over="ignore"):
         offset = ranking.margin * items.steps.astype(np.float64)
     arcs = Arcs(items.row, offset, items.gain, items.start, items.weight, items.weight_at, items.shift, threads)
-    most = float(max(_FEW, _PER_ITEM * len(items.row)))
+    most = float(max(tuning.ARC_CHANGES, tuning.ARC_CHANGES_PER_ITEM * len(items.row)))
     columns = np.ascontiguousarray(ranking.X.T)
-    number, batch = itertools.count(), threads * max(1, min(_BATCH, _LONG // len(items.row)))
+    number = itertools.count()
+    batch = threads * max(1, min(tuning.ARCS_TOGETHER, tuning.ARC_ITEMS_TOGETHER // len(items.row)))
     waiting: list[tuple[float, int, _Arc]] = []
 
     def add(side: _Side, parts: list[tuple[float, float, float]]) -> None:

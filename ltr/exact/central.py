@@ -31,15 +31,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, RerankProblem
 from ltr.native import sample_steps
 
 SHARPNESS = 6.0
 """Logarithm of the factor by which weights count more if their statistic is larger by one deviation."""
-
-_WALKERS, _STEPS, _BURN_IN = 32, 48, 16  # steps of each walker, and the first of them, which are not averaged
-_FEWEST = 8  # least number of walkers, for long lists: the statistic is smoother there
-_ROWS = 200_000  # rows times walkers, above which fewer walkers are used
 
 
 def central_weights(
@@ -84,9 +81,9 @@ def central_weights(
         free=free,
         base=(problem.X @ origin)[rows],
         Z=problem.X[np.ix_(rows, free)].T,
-        walkers=min(_WALKERS, max(_FEWEST, _ROWS // problem.n)),
-        steps=_STEPS,
-        burn_in=_BURN_IN,
+        walkers=min(tuning.CENTRAL_WALKERS, max(tuning.CENTRAL_FEWEST, tuning.CENTRAL_ROWS // problem.n)),
+        steps=tuning.CENTRAL_STEPS,
+        burn_in=tuning.CENTRAL_BURN_IN,
         sharpness=SHARPNESS / deviation,
         spread=spread,
         seed=seed,

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 
 from ltr.checks import as_float
 from ltr.display.html import fact_table
+from ltr.exact import tuning
 from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.exact.problem import FloatArray, RerankProblem
 from ltr.exact.solution import Solution, Status
@@ -31,7 +32,6 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STEPS = 20  # about how many points there are unless a step is given
 _SMALLEST = 10 * DEMAND_TOLERANCE  # of a step, relative to the largest value
 
 
@@ -168,7 +168,7 @@ def front(
         points.append(FrontPoint(weights, value, reached, max(first.bound, value), max(second.bound, reached), proven))
         if step is None:
             largest = solved(other).bound if len(points) == 1 else reached
-            step = max((largest - reached) / _STEPS, other.step, _SMALLEST * other.trivial_bound)
+            step = max((largest - reached) / tuning.FRONT_STEPS, other.step, _SMALLEST * other.trivial_bound)
         if (least := reached + step) > other.trivial_bound * (1 + DEMAND_TOLERANCE):
             complete = True
             break

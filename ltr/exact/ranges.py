@@ -50,11 +50,6 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time for them
-_STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
-_BRIEF = 0.25  # seconds for a first bound on a side
-_FIRST, _GROWTH = 5e7, 3.0  # pairs examined for a side in the first round that closes boxes, and their growth
-_PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
 
 
@@ -226,22 +221,22 @@ def rank_ranges(
 
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
-    _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
+    _sample(problem, least, solution.weights, pool, seed, began + tuning.RANGES_SHARE * time_limit)
     found = (
         adapted(problem, solution.weights, np.eye(problem.d))
         if problem.d >= tuning.ADAPTED_FROM and apply_to(problem)
         else None
     )
     T = None if found is None else found[0]
-    allowance, waiting = _FIRST, [side for side in sides if side.open]
+    allowance, waiting = tuning.RANGES_FIRST, [side for side in sides if side.open]
     for side in waiting:
-        if side.open and (room := min(_BRIEF, left())) > 0:
+        if side.open and (room := min(tuning.RANGES_BRIEF, left())) > 0:
             _bound(side, side.state(room, should_stop), pool, threads, T)
     while (waiting := [side for side in waiting if side.open and not side.stuck]) and left() > 0:
         for side in waiting:
             if side.open and (room := left()) > 0:
                 _close(side, side.state(room, should_stop), pool, threads, T, allowance)
-        allowance *= _GROWTH
+        allowance *= tuning.RANGES_GROWTH
     return _ranges(problem, least, sides, time.monotonic() - began)
 
 
@@ -291,12 +286,13 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
     rng, good = np.random.default_rng(seed), [start]
     spread = problem.X.std(axis=0)
     unit = np.where(spread > 0, spread.max(initial=0.0) / np.where(spread > 0, spread, 1.0), 0.0)
-    for _ in range(_SAMPLES):
+    for _ in range(tuning.RANGES_SAMPLES):
         if time.monotonic() > until:
             return
         w = good[int(rng.integers(len(good)))]
         size = float(np.abs(w / np.where(unit > 0, unit, 1.0)).max())  # in units of equal spread
-        step = rng.choice(_STEPS) * size * unit * rng.normal(size=problem.d) * (rng.random(problem.d) < rng.random())
+        length = rng.choice(tuning.RANGES_STEPS) * size
+        step = length * unit * rng.normal(size=problem.d) * (rng.random(problem.d) < rng.random())
         w = np.where(w != 0, w + step, 0.0) if problem.max_nonzeros is not None else w + step
         largest = float(np.abs(w).max())
         w = problem.in_box(w / largest * problem.reach if scalable(problem) and largest > 0 else w)
@@ -310,7 +306,7 @@ def _bound(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     """Take over a bound on a side, and what is found for it, in the time of a state."""
     with contextlib.suppress(Stopped):
         if out_of_reach(state) is None:
-            prove(state, threads, T, _PART, relaxed=False)
+            prove(state, threads, T, tuning.RANGES_PART, relaxed=False)
         else:
             side.stuck = True
     side.take(state, pool)
@@ -321,24 +317,24 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     searchable = space_of(side.problem, T)
     narrow, left = NarrowBoxes(state, side.problem), side.left or [searchable.roots]
 
-    def cutoff() -> int:
+    def target() -> int:
         return searchable.integer(max(state.value, side.reached) + 1.0) - 1  # values are whole, and so are tables
 
     def found(w: FloatArray) -> None:
         offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)
 
     def ends() -> bool:
-        workers.least_cutoff = cutoff()
+        workers.least_target = target()
         state.check()
         return False
 
     with WorkerPool(searchable, threads, found, lambda box: narrow.settle(searchable, box)) as workers:
         workers.trusted = False
         with contextlib.suppress(Stopped):
-            done = workers.close(Boxes.joined(left), cutoff(), ends, allowance)
+            done = workers.close(Boxes.joined(left), target(), ends, allowance)
             side.left = done.left
             if not done.left:
-                side.stuck = done.unresolved > cutoff()
+                side.stuck = done.unresolved > target()
                 best = max(state.value, side.reached)
                 state.prove(searchable.objective(done.unresolved) if side.stuck else best + 0.5)
     side.take(state, pool)

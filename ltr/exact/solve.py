@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
+from ltr.exact import tuning
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.problem import FloatArray, Problem
@@ -71,10 +72,6 @@ class _Methods(Mapping[str, Solver]):
 METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
-_SHARE, _ROOM = 0.1, 1.2  # share of the time for single features before the search; times what they took, after it
-_GRACE = 0.2  # seconds after a limit in which single features are still compared
-_PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
-
 
 def choose_method(problem: Problem) -> tuple[str, str]:
     """Return the method that ``"auto"`` stands for, and why.
@@ -87,7 +84,7 @@ def choose_method(problem: Problem) -> tuple[str, str]:
     if isinstance(problem, RiskProblem):
         return "lattice", "the problem is one of a logistic loss"
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
-    if problem.d <= _PROVABLE:
+    if problem.d <= tuning.PROVABLE:
         return "weight_space", f"{features} few enough for a proof"
     return "weight_space", f"{features} many for a proof, the bound may stay high"
 
@@ -183,10 +180,11 @@ def _run(
             state.offer(w)
         # where single features take long, most of them are compared after the search, in the time that is left for them
         began, limit = state.seconds, state.limits.time_limit
-        offered = _offer_single_features(state, features, interrupts, _SHARE * limit)
+        offered = _offer_single_features(state, features, interrupts, tuning.FEATURES_SHARE * limit)
         left = (2 * state.problem.d - offered) * (state.seconds - began) / max(1, offered)
         if left > 0:
-            state.limits = dataclasses.replace(state.limits, time_limit=max(limit / 2, limit - _ROOM * left))
+            shorter = max(limit / 2, limit - tuning.FEATURES_ROOM * left)
+            state.limits = dataclasses.replace(state.limits, time_limit=shorter)
         with state.clock_stopped():  # Ctrl-C in the middle of an import may be lost, or leave a broken module
             getattr(solver, "prepare", lambda: None)()
         interrupts.arm()
@@ -205,7 +203,7 @@ def _offer_single_features(
     until, end = math.inf, state.seconds + seconds
     for offered in itertools.count():
         if until == math.inf and (interrupts.count or state.remaining == 0 or state.stop_requested()):
-            until = state.seconds + _GRACE
+            until = state.seconds + tuning.FEATURES_GRACE
         if state.seconds > min(until, end) or state.closed(claimed=False) or (w := next(features, None)) is None:
             return offered
         state.offer(w)

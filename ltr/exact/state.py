@@ -22,19 +22,17 @@ import psutil
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_float, is_whole
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 MEGABYTE = 2**20
 TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
-_SHARE = 0.5  # share of the free memory that a solve may use if no limit is given
-_PAUSE = 0.05  # seconds between two measurements of the process
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # difference of value and bound up to which a solver's claim of optimality is accepted, likewise
 _ROUNDING = 1e-12  # the same if no solver claims a proof
 _WHOLE = 1e-6  # share of a step by which a bound may be below a whole number of them through rounding
-_PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
 
@@ -88,13 +86,13 @@ class Memory:
     def __init__(self, limit: float | None = None) -> None:
         self._process = psutil.Process()
         self._began, self._measured_at, self._used = self._process.memory_info().rss, -math.inf, 0.0
-        self.limit = _SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
+        self.limit = tuning.MEMORY_SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
 
     @property
     def left(self) -> float:
         """Bytes that may still be added, as seen a moment ago."""
         now = time.monotonic()
-        if now - self._measured_at >= _PAUSE:
+        if now - self._measured_at >= tuning.MEMORY_PAUSE:
             self._measured_at, self._used = now, float(self._process.memory_info().rss - self._began)
         return self.limit - max(0.0, self._used)
 
@@ -279,7 +277,7 @@ class SolveState:
         known = math.inf if self.model_bound is None else self.model_bound
         if model_bound is not None and model_bound < known:
             self.model_bound, improved = model_bound, True
-        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= _PACE):
+        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE):
             self._record()
 
     def prove(self, bound: float) -> None:
@@ -288,7 +286,7 @@ class SolveState:
             bound = math.floor(bound / self.problem.step + _WHOLE) * self.problem.step
         if bound < self.bound:
             self.bound = bound
-            if self.trace and self.seconds - self.trace[-1].seconds >= _PACE:
+            if self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
                 self._record()
 
     def _record(self) -> None:

@@ -101,8 +101,8 @@ def test_no_value_on_an_arc_exceeds_its_bound(numbers):
 def test_the_value_proven_is_the_largest_of_all_directions(numbers, monkeypatch):
     proven, count = 0, examples(20, slow=50)
     for seed in range(count):
-        monkeypatch.setattr("ltr.exact.arcs._FEW", seed % 3)
-        monkeypatch.setattr("ltr.exact.arcs._PER_ITEM", seed % 2)
+        monkeypatch.setattr("ltr.exact.tuning.ARC_CHANGES", seed % 3)
+        monkeypatch.setattr("ltr.exact.tuning.ARC_CHANGES_PER_ITEM", seed % 2)
         p = draw(numbers, seed)
         state = SolveState(p, Limits(time_limit=60.0, node_limit=1000))
         assert apply_to(p, state, 1)

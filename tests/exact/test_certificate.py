@@ -526,7 +526,7 @@ def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, ties):
         pairs = sum(1 for _ in exact.pairs())
         assert _recorder.pair_count(exact) == pairs > 0
         for most, claims in ((pairs, {"bound", "optimal"}), (pairs - 1, {"value"})):
-            monkeypatch.setattr("ltr.exact.certificate.MOST_PAIRS", most)
+            monkeypatch.setattr("ltr.exact.tuning.CERTIFICATE_PAIRS", most)
             assert checked(p, np.ones(p.d)).claim in claims
 
 
@@ -534,7 +534,7 @@ def test_long_searches_are_done_in_pieces(monkeypatch):
     p = larger_problem(2)
     w = local_search(p, restarts=30, time_limit=60.0).weights
     whole = checked(p, w)
-    monkeypatch.setattr(_recorder, "_WORK", 1)  # a piece a box
+    monkeypatch.setattr("ltr.exact.tuning.CERTIFICATE_WORK", 1)  # a piece a box
     assert checked(p, w).content == whole.content
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, vertices
+from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import _simplest, _simplest_binary, _solve, _whole, largest_value, offer_simple
 from ltr.exact.weight_space import WeightSpaceSearch, pool
@@ -108,9 +108,9 @@ def test_a_simplex_around_a_box_has_its_values_and_none_from_far_away(monkeypatc
         high = low + rng.choice([0.0, 0.0625, 0.125], size=3)
         size = 1.001 * (high - low).sum()
         beyond = np.where(high > low, low - size, low), np.where(high > low, high + size, high)
-        monkeypatch.setattr(vertices, "_WORK", 10**9)
+        monkeypatch.setattr(tuning, "VERTICES_WORK", 10**9)
         inside, outside = (largest_value(SolveState(problem, Limits()), problem, *box) for box in ((low, high), beyond))
-        monkeypatch.setattr(vertices, "_WORK", 0)
+        monkeypatch.setattr(tuning, "VERTICES_WORK", 0)
         around = largest_value(SolveState(problem, Limits()), problem, low, high)
         assert inside - 1e-12 <= around <= outside + 1e-12
 
@@ -134,7 +134,7 @@ def test_a_box_beside_one_that_was_settled_takes_no_work(monkeypatch):
 
 
 def test_the_middle_of_the_best_vertices_is_offered(monkeypatch):
-    monkeypatch.setattr(vertices, "_NEIGHBOURS", 0)  # nothing but the middle
+    monkeypatch.setattr(tuning, "VERTICES_NEIGHBOURS", 0)  # nothing but the middle
     problem = PairwiseProblem([[3.0, 1.0], [1.0, 3.0], [0.0, 0.0]], [(0, 2), (1, 2)], margin=0.7)
     state = SolveState(problem, Limits())
     assert largest_value(state, problem, np.array([0.1, 0.1]), np.array([0.2, 0.2])) == state.value == 2.0

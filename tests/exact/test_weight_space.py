@@ -17,7 +17,7 @@ from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
+from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import (
@@ -193,11 +193,11 @@ def test_a_target_bounds_every_point_of_the_boxes(name):
         d = problem.d
         ends = np.sort(rng.uniform(box.low[0, :d], box.high[0, :d], size=(2, d)), axis=0)
         box.low[0, :d], box.high[0, :d] = ends
-        cutoff = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
+        target = searchable.integer(problem.trivial_bound * rng.uniform(0.6, 1.0))
         with WorkerPool(searchable, 1, lambda x: None) as workers:
-            done = workers.close(box, cutoff, lambda: False)
+            done = workers.close(box, target, lambda: False)
         assert not done.left
-        reached = searchable.objective(max(done.cutoff, done.unresolved))
+        reached = searchable.objective(max(done.target, done.unresolved))
         for v in rng.uniform(box.low[0, :d], box.high[0, :d], size=(200, d)):
             w = searchable.space.T @ v
             assert problem.evaluate(w / np.max(np.abs(w))) <= reached + 1e-12
@@ -207,16 +207,16 @@ def test_what_an_allowance_leaves_covers_the_rest():
     problem = hard_list(n=44, d=5)
     searchable = space_of(problem)
     value = solve(problem, "local_search", Limits(time_limit=5)).value
-    cutoff = searchable.integer(value) + 10**6
+    target = searchable.integer(value) + 10**6
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        whole = workers.close(searchable.roots, cutoff, lambda: False)
-        part = workers.close(searchable.roots, cutoff, lambda: False, allowance=1)
+        whole = workers.close(searchable.roots, target, lambda: False)
+        part = workers.close(searchable.roots, target, lambda: False, allowance=1)
         assert part.left
         joined = Boxes(*(np.concatenate(parts) for parts in zip(*part.left, strict=True)))
-        rest = workers.close(joined, cutoff, lambda: False)
+        rest = workers.close(joined, target, lambda: False)
     assert not whole.left
     assert not rest.left
-    assert max(part.cutoff, rest.cutoff) == whole.cutoff
+    assert max(part.target, rest.target) == whole.target
 
 
 def test_two_threads_prove_the_same():
@@ -351,7 +351,7 @@ def test_a_failing_check_leaves_no_thread_running():
 
 
 class Learned(Subtrees):
-    """Subtrees that took so much work at each cutoff, in all."""
+    """Subtrees that took so much work at each target, in all."""
 
     def __init__(self, log_work):
         super().__init__(space_of(hard_list(n=30, d=3)))
@@ -365,7 +365,7 @@ class Learned(Subtrees):
 
 
 def test_the_schedule_ends_at_the_value():
-    schedule, subtrees = CutoffSchedule(gap=8.0, quantum=0.01), Learned(lambda distance: 30.0 - 5.0 * distance)
+    schedule, subtrees = TargetSchedule(gap=8.0, quantum=0.01), Learned(lambda distance: 30.0 - 5.0 * distance)
     distances = [schedule.distance]
     while schedule.distance > 0 and len(distances) < 100:
         subtrees.close(schedule.distance)
@@ -378,7 +378,7 @@ def test_the_schedule_ends_at_the_value():
 
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
     subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**tuning.POWER)
-    schedule, left = CutoffSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
+    schedule, left = TargetSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
     spent = []
     while schedule.distance > 0 and len(spent) < 50:
         if math.exp(subtrees.log_work(schedule.distance)) > 1.01 * left:
@@ -387,7 +387,7 @@ def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
         left -= spent[-1]
         schedule.advance(subtrees, 0.0, left)
     total = sum(spent) + left
-    assert spent[-1] > 0.5 * total  # the last cutoff that ends takes most of the time
+    assert spent[-1] > 0.5 * total  # the last target that ends takes most of the time
     assert left < 0.1 * total
     assert len(spent) < 12
 
@@ -440,15 +440,15 @@ def test_subtrees_that_are_closed_tell_of_the_others():
     assert left(1.5) < left(1.0)
 
 
-def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
+def test_a_target_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
     problem = hard_list(n=50, d=6)
     optimum = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=60)).bound
     keep_pace, raised = search.Proof._keep_pace, []
 
     def watched(proof):
-        before = proof.cutoff
+        before = proof.target
         keep_pace(proof)
-        if proof.cutoff > before:
+        if proof.target > before:
             raised.append(proof.bound)
 
     def left(_, distance, *__):
@@ -464,7 +464,7 @@ def test_a_cutoff_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
     assert all(entry.bound >= optimum - 1e-9 for entry in solution.trace)
 
 
-def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
+def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):
     monkeypatch.setattr("ltr.exact.tuning.BESIDE_PAUSE", 0.05)
     looks = []
     monkeypatch.setattr(
@@ -476,11 +476,11 @@ def test_better_weights_are_looked_for_during_a_long_cutoff(monkeypatch):
     assert looks[:2] == [1, 2]
 
 
-def test_a_value_found_elsewhere_raises_the_cutoff():
+def test_a_value_found_elsewhere_raises_the_target():
     problem = hard_list(n=30, d=3)
     searchable = space_of(problem)
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        best = workers.close(searchable.roots, -(2**61), lambda: False).cutoff
+        best = workers.close(searchable.roots, -(2**61), lambda: False).target
     with WorkerPool(searchable, 1, lambda x: None) as workers:
-        workers.least_cutoff = best
-        assert workers.close(searchable.roots, -(2**61), lambda: False).cutoff == best
+        workers.least_target = best
+        assert workers.close(searchable.roots, -(2**61), lambda: False).target == best

@@ -28,6 +28,7 @@ import numpy as np
 import pyscipopt
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
 from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem, Ties
 from ltr.exact.solution import Status
@@ -45,11 +46,6 @@ Result = TypeVar("Result")
 Assignment = list[tuple[Variable, float]]
 
 _PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
-_BUILDING, _LEAST_BUILDING = (
-    0.1,
-    0.4,
-)  # share of the time limit for building, and seconds that it may always take
-_BLOCK = 64  # comparisons between two checks of the clock
 
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
@@ -162,7 +158,7 @@ class Formulation:
         self.tick()
         if self._state is None or share == 0:
             return
-        patience = max(_BUILDING * self._state.limits.time_limit, _LEAST_BUILDING)
+        patience = max(tuning.BUILDING_SHARE * self._state.limits.time_limit, tuning.BUILDING_LEAST)
         expected = self.rows * (time.monotonic() - began) / share
         if expected > patience:
             rule = f"more than the {patience:.1f} s allowed by a time_limit of {self._state.limits.time_limit:g} s"
@@ -184,9 +180,9 @@ class Formulation:
 
     def _differences(self, pairs: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield x_i - x_k of the pairs, block by block, in the unit of the features."""
-        for first in range(0, max(1, len(pairs)), _BLOCK):
+        for first in range(0, max(1, len(pairs)), tuning.BUILDING_BLOCK):
             self.tick()
-            block = slice(first, min(first + _BLOCK, len(pairs)))
+            block = slice(first, min(first + tuning.BUILDING_BLOCK, len(pairs)))
             i, k = pairs[block].T
             yield block, (self.problem.X[i] - self.problem.X[k]) / self.feature_unit
 

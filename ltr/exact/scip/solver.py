@@ -32,6 +32,7 @@ from pyscipopt import (
     Eventhdlr,
 )
 
+from ltr.exact import tuning
 from ltr.exact.largest_margin import deepest
 from ltr.exact.local_search import load_search, search_instead, search_locally
 from ltr.exact.problem import Problem
@@ -73,9 +74,6 @@ STATUS: dict[str, Status | None] = {
     "duallimit": None,
 }
 """Every status of SCIP; None for a limit that is never set here, or a model without bounds."""
-
-LONGEST_SEARCH = 2.0
-"""Longest time for the first local search, in seconds."""
 
 FEASTOL = 1e-9
 """SCIP's tolerance of feasibility, of reduced costs and of equal numbers, see the module docstring."""
@@ -164,7 +162,7 @@ class ScipSolver:
     def run(self, state: SolveState) -> Ending:
         """Search locally, then branch and bound."""
         if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
+            search_locally(state, min(self.local_search * state.limits.time_limit, tuning.MODEL_SEARCH))
         try:
             formulation = self.formulation(state.problem, state)
         except Stopped as stop:

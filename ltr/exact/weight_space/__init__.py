@@ -3,7 +3,7 @@
 =====================  =================================================================================================
 module                 contents
 =====================  =================================================================================================
-`search`               the proof: rounds of cutoffs that fall step by step, at each of which every box is closed
+`search`               the proof: rounds of targets that fall step by step, at each of which every box is closed
 `pool`                 the pool of threads that closes boxes
 `space`                the problem as compiled code reads it
 `supports`             sets of columns to search, where few may be used

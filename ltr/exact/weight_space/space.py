@@ -36,7 +36,7 @@ and the least value that meets it is rounded down: where tables that are rounded
 
 **Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
 those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
-covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
+covers its subsets. All spaces share one target, at which most of them close at their roots.
 
 **Whole numbers.** Where weights are whole numbers from -B to B the coordinates are the weights, boxes have whole sides,
 and every tightened side is rounded inwards. Weights other than 0 can be multiplied by whole numbers as long as they
@@ -215,7 +215,7 @@ class Searchable(NamedTuple):
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
-    def cutoff(self, value: float, size: float) -> int:
+    def target(self, value: float, size: float) -> int:
         """Return an integer that no weights of at most this value exceed.
 
         Args:
@@ -284,7 +284,7 @@ def spaces_of(
 
     searchable = Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
     size = abs(problem.trivial_bound)
-    searchable.roots.bound[:] = np.array([searchable.cutoff(bound, size) for bound in bounds])[searchable.roots.part]
+    searchable.roots.bound[:] = np.array([searchable.target(bound, size) for bound in bounds])[searchable.roots.part]
     return searchable
 
 
