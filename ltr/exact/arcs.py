@@ -79,11 +79,11 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
     """
     if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.ties == "subrank" and not problem.relaxed):
         return False
-    sides, most = problem.constraints, problem.max_nonzeros
+    most = problem.max_nonzeros
     limited = most is not None and most + len(problem.free) < problem.d
     if problem.C > 0 or problem.integer is not None or problem.required or limited or problem.demanded:
         return False
-    if (sides is not None and not sides.linear) or not scalable(problem):
+    if not problem.linear or not scalable(problem):
         return False
     items = problem.ranked_items()
     layers = 1.0 + np.maximum.reduceat(items.steps, items.start[:-1])

@@ -173,11 +173,8 @@ class Problem:
 
     def _common_content(self) -> dict[str, Any]:
         sides = self.constraints
-        if sides is not None and not sides.linear:
-            raise ValueError(
-                f"a certificate cannot state constraints that only SCIP knows, got {type(sides).__name__}: use"
-                " LinearConstraints"
-            )
+        if not self.linear:
+            raise ValueError("a certificate cannot state ScipConstraints: use LinearConstraints")
         return {
             "C": self.C,
             "margin": self.margin,
@@ -242,6 +239,11 @@ class Problem:
         return dataclasses.replace(self, **options)  # type: ignore[type-var]
 
     # --- what follows from it ----------------------------------------------------------------------------------
+
+    @property
+    def linear(self) -> bool:
+        """Whether all side constraints are rows ``A w <= b``, and none are in SCIP's own terms."""
+        return self.constraints is None or self.constraints.linear
 
     @property
     def reach(self) -> float:

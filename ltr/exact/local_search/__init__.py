@@ -57,7 +57,7 @@ class LocalSearch:
     def check(self, problem: Problem) -> None:
         """Accept every problem with pairs but those with constraints in SCIP's terms."""
         check_pairs(problem)
-        if problem.constraints is not None and not problem.constraints.linear:
+        if not problem.linear:
             raise ValueError("local_search does not know ScipConstraints: use weight_space")
 
     def prepare(self) -> None:

@@ -229,7 +229,7 @@ def check_real(problem: Problem) -> None:
     """Raise ValueError for what no model in SCIP has: whole numbers, required columns, demands."""
     asked = ["demands"] * bool(problem.demanded)
     asked += ["whole numbers"] * (problem.integer is not None) + ["required columns"] * bool(problem.required)
-    asked += ["ScipConstraints"] * (problem.constraints is not None and not problem.constraints.linear)
+    asked += ["ScipConstraints"] * (not problem.linear)
     if asked:
         raise ValueError(f"models in SCIP take no {' and '.join(asked)}: use weight_space")
 

@@ -63,16 +63,8 @@ _SLACK = 4 * FEASTOL  # added to bounds that SCIP compares within its tolerance
 _FIRST_CHOICE = 1_000_000  # priority above those of SCIP's own node selectors
 
 
-def prove_in_scip(
-    state: SolveState,
-    threads: int,
-    coordinates: str | None = None,
-    local_search: float = 0.0,
-    configure: Callable[[Model], object] | None = None,
-) -> Ending:
+def prove_in_scip(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
-
-    `configure` is called with the model before it is solved.
 
     Raises:
         Stopped: a limit of the state is reached.
@@ -85,8 +77,6 @@ def prove_in_scip(
             if proof.ending is not None:
                 return proof.ending
             with Host(proof, interrupts) as host:
-                if configure is not None:
-                    configure(host.model)
                 return attempt(host.guard, host.solve)
 
 

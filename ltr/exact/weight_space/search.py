@@ -372,8 +372,7 @@ class Proof:
         self._end_workers()
         self.searchable, self._subtrees = searchable, Subtrees(searchable)
         self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
-        sides = self.problem.constraints
-        self._workers.trusted = sides is None or sides.linear
+        self._workers.trusted = self.problem.linear
         self._share_threads()
 
     def _end_workers(self) -> None:
