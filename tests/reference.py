@@ -36,9 +36,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact.demand import Demand
+from ltr.exact import RerankProblem
+from ltr.exact.constraints import Demand
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
 
 Vector = tuple[int, ...]

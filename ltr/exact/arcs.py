@@ -1,6 +1,6 @@
 r"""Bounds for one or two columns: branch and bound over arcs of directions, without pairs.
 
-Scaling weights up loses no comparison (`ltr.exact.problem`), so two weights are searched on the four sides of the
+Scaling weights up loses no comparison (`ltr.exact.reranking`), so two weights are searched on the four sides of the
 square ``max |w_j| = 1``: w = (1, t), (-1, t), (t, 1) and (t, -1) with t from -1 to 1. On a side the key
 ``w·x - margin * grade`` of every row is linear in t. So on an arc low <= t <= high a pair is lost everywhere if it is
 lost at both ends, and counting these pairs by sorting bounds the statistic (``ltr/native/arcs.cpp``).
@@ -24,7 +24,8 @@ import numpy as np
 from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import FloatArray
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.native import Arcs

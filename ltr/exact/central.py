@@ -32,7 +32,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact import tuning
-from ltr.exact.problem import FloatArray, RerankProblem
+from ltr.exact.problem import FloatArray
+from ltr.exact.reranking import RerankProblem
 from ltr.native import sample_steps
 
 SHARPNESS = 6.0

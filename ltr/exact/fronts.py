@@ -1,10 +1,10 @@
 """The front of two statistics: how much of one has to be given up for how much of the other, proven point by point.
 
 A pair of values (S(w), S_2(w)) is on the front if no feasible weights have a larger value of one and no smaller value
-of the other. The points are found from the end with the largest S on. Each of them takes two problems of two statistics
-(`ltr.exact.demand`): the largest S among weights that bring S_2 to a least value, then the largest S_2 among those that
-keep this S. The next least value is one step beyond the S_2 reached, until no weights reach it, which is proven too.
-So what lies between two points that follow each other is less than one step better in S_2.
+of the other. The points are found from the end with the largest S on. Each takes two problems with a demand: the
+largest S among weights that bring S_2 to a least value, then the largest S_2 among those that keep this S. The next
+least value is one step beyond the S_2 reached, until no weights reach it, which is proven too. So what lies between two
+points that follow each other is less than one step better in S_2.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from numpy.typing import ArrayLike
 from ltr.checks import as_float
 from ltr.display.html import fact_table
 from ltr.exact import tuning
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
-from ltr.exact.problem import FloatArray, RerankProblem
+from ltr.exact.constraints import DEMAND_TOLERANCE, Demand
+from ltr.exact.problem import FloatArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits

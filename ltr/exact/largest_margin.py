@@ -67,7 +67,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     Source: Vapnik, *The Nature of Statistical Learning Theory* (1995), section 5.4, for the largest margin.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 1, 1])
         >>> maximise_margin(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
         [1.0, 1.0]
@@ -219,7 +219,7 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     if no weights clear the margin to about 1e-6.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 0.0], [1.0, 1.0]], [0, 1])
         >>> deepest(problem, problem.X[[1]] - problem.X[[0]], np.array([True, False])).tolist()
         [1.0, 0.0]

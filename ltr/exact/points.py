@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE
-from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import Demanded, FloatArray, IntArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.supports import bounds_of

@@ -8,7 +8,7 @@ feasible and its statistic is at least a share ``1 - within`` of the best value.
 
 within its list of n rows. So some good scorer brings r to its best place however ties fall, and another one leaves it
 at its worst; rows that are closer than the margin, or equal in all columns, are ties. Either is a problem of two
-statistics (`ltr.exact.demand`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
+statistics (`ltr.exact.constraints`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
 that the scorer is good.
 
 All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
@@ -38,7 +38,8 @@ from numpy.typing import NDArray
 from ltr.checks import as_float
 from ltr.exact import tuning
 from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
-from ltr.exact.problem import FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to

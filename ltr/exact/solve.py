@@ -124,7 +124,7 @@ def solve(
         ValueError: an unknown method, a method that cannot solve this problem, or warm starts of another shape.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), limits=Limits(time_limit=10))
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
@@ -217,7 +217,7 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
     sign of that difference.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 3.0], [1.0, 0.0], [2.0, 0.0]], [0, 1, 0])
         >>> [w.tolist() for w in single_features(problem)]
         [[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]

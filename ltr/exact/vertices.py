@@ -52,7 +52,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     None if its vertices do, too. The limits of `state` apply.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> from ltr.exact.state import Limits
         >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
         >>> state = SolveState(problem, Limits())

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
+from ltr.exact import LinearConstraints, RerankProblem
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.scip import Auc
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve

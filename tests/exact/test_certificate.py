@@ -11,14 +11,14 @@ import pytest
 
 from ltr import verify
 from ltr.data import DataError, half_split, load
-from ltr.exact import Limits
+from ltr.exact import Limits, LinearConstraints, RerankProblem
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from tests.exact.stated_problem import stated_problem

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
+from ltr.exact import RerankProblem
 from ltr.exact.cards import CardProblem
-from ltr.exact.problem import RerankProblem
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from tests.reference import (
     RANKS,

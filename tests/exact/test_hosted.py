@@ -7,7 +7,7 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact.problem import LinearConstraints, RerankProblem
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits

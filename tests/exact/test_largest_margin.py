@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact import largest_margin as module
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
 from tests.reference import graded_problem, random_instance, random_pairwise
 from tests.tiers import examples
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.linear_program import minimize_linear
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
 from tests.reference import (

@@ -4,9 +4,9 @@ import math
 import numpy as np
 import pytest
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import Auc, Pairwise, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve

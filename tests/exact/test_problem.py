@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr.exact import LinearConstraints, RerankProblem
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from tests.reference import (
     STATISTICS,
     exact_scores,

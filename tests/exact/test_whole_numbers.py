@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ltr import verify
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.scip import ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr.exact import RerankProblem
 from ltr.exact.local_search.search import new_ascents
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import RerankProblem
 from ltr.native import Ascents
 from tests.reference import (
     exact_scores,

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from ltr.data import DataError, half_split, load
-from ltr.exact.problem import RerankProblem
+from ltr.exact import RerankProblem
 from ltr.metrics import rank_statistic
 from tests.paths import ROOT
 from tests.tiers import slow_but

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from ltr import verify
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
+from ltr.exact.constraints import DEMAND_TOLERANCE, SIDE_TOLERANCE, Demand
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
 from tests.exact.stated_problem import stated_problem

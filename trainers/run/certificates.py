@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import doubles
+from ltr.exact import RerankProblem
 from ltr.exact.certificate import certify
-from ltr.exact.constraints import LinearConstraints
-from ltr.exact.demand import Demand
-from ltr.exact.problem import RerankProblem
+from ltr.exact.constraints import Demand, LinearConstraints
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.rankers import TwoStageRanker

@@ -24,7 +24,8 @@ from ltr.checks import as_float, is_whole
 from ltr.exact import tuning
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import Recorder, pair_count
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic

@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
-from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem, Ties
+from ltr.exact.problem import FloatArray, IntArray, Problem, Ties
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 

@@ -47,7 +47,8 @@ from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import deepest
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
 

@@ -46,7 +46,7 @@ roots divide them by the first weight that is so large, and by its sign.
 **Required columns.** Every root is divided at each required column into the part where its weight is at least as large
 as it must be, and that where its negative is.
 
-**Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
+**Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so their least value in a box is at
 an end of its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. To see
 this, let y_j be the terms of feasible weights in a box and z_j <= y_j the least ones there. What the sum of least terms
