@@ -171,7 +171,6 @@ def statistic_values() -> Table:
             "weights": statistic.weights(n).tolist(),
             "best": statistic.best(n, n_pos),
             "affine": statistic.affine(n_pos, n - n // 3),
-            "convex": statistic.is_convex(n),
         }
 
     table: Table = {}

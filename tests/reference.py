@@ -49,7 +49,7 @@ STATISTICS = (
     *("mrr@2", "hits@3", "precision@2", "recall@3", "hits@2", "weights"),
 )
 PRICES = (0.0, 0.01, 0.2)
-RANKS = ("resolved", "subrank")
+TIES = ("resolved", "subrank")
 
 
 # --- the paper's definitions -----------------------------------------------------------------------------------
@@ -451,7 +451,7 @@ def random_instance(seed: int, *, statistic: str | None = None, d: int | None = 
         if name == "weights"
         else RankStatistic.parse(name)
     )
-    return RerankProblem(X, y, measure, C=PRICES[seed % len(PRICES)], ties=RANKS[seed % len(RANKS)])
+    return RerankProblem(X, y, measure, C=PRICES[seed % len(PRICES)], ties=TIES[seed % len(TIES)])
 
 
 def random_pairwise(seed: int) -> PairwiseProblem:
@@ -488,7 +488,7 @@ def random_graded(seed: int, *, ties: str | None = None) -> RerankProblem:
     qid, measure = rng.integers(-1, int(rng.integers(0, 3)), size=n), STATISTICS[seed % len(STATISTICS)]
     if measure == "weights":  # they fit lists of one length
         qid, measure = None, RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
-    return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], ties=ties or RANKS[seed % len(RANKS)])
+    return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], ties=ties or TIES[seed % len(TIES)])
 
 
 def random_demanded(seed: int, **options) -> RerankProblem:

@@ -8,8 +8,8 @@ import pytest
 
 from tests.reference import (
     PRICES,
-    RANKS,
     STATISTICS,
+    TIES,
     cell_optimum,
     cell_optimum_gap,
     cell_optimum_pairs,
@@ -76,7 +76,7 @@ def test_with_a_vanishing_margin_the_list_built_from_the_top_has_resolved_ranks(
     for seed in range(100):
         p = random_instance(seed)
         w = np.random.default_rng(seed).integers(-2, 3, size=p.d).astype(float)
-        for rank in RANKS:
+        for rank in TIES:
             expected = slow_value((p.X @ w).tolist(), p.y.tolist(), str(p.statistic), rank)
             assert slow_margin_value(p.X, p.y, w, str(p.statistic), 1e-9, rank) == pytest.approx(expected)
 
@@ -172,7 +172,7 @@ def test_homogeneous_side_constraints():
 def test_instances_cover_what_they_promise():
     problems = [random_instance(seed) for seed in range(102)]
     met = {(seed % len(STATISTICS), p.C, p.ties) for seed, p in enumerate(problems)}
-    assert len(met) == len(STATISTICS) * len(PRICES) * len(RANKS)
+    assert len(met) == len(STATISTICS) * len(PRICES) * len(TIES)
     assert {p.d for p in problems} == {1, 2, 3}
     assert {p.n for p in problems} == set(range(2, 9))
     assert any(len(np.unique(p.X, axis=0)) < p.n for p in problems)

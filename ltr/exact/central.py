@@ -46,15 +46,14 @@ def central_weights(
     """Return a mean of the weights near a start, in which weights that order the lists well count more.
 
     Args:
-        problem: the lists. `C` and `max_nonzeros` are ignored: every column that is not fixed is used.
+        problem: the lists. `C` and `max_nonzeros` are ignored.
         start: weights at the centre of the prior, (d,); they must satisfy the side constraints.
         spread: standard deviation of each weight under the prior, > 0.
         fixed: columns whose weights stay as they are at the start.
         seed: seed of the random draws; the same arguments give the same weights.
 
     Returns:
-        Weights scaled into the box, (d,); the start itself if the mean violates the side constraints, which can happen
-        only if one of their limits is not 0.
+        Weights in the box, (d,); the start itself if the mean violates the side constraints.
 
     Examples:
         >>> rng = np.random.default_rng(0)

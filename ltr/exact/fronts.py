@@ -118,9 +118,7 @@ def front(
     Args:
         problem: the problem; demands and everything else that it asks of weights hold for all points, C is left out.
         statistic: the second statistic, a `RankStatistic` or its name.
-        labels: labels of the second statistic, numbers >= 0 that are gains as they are, (n,); None for those of the
-            problem.
-        normalize: divide the second statistic by the value of a perfect order.
+        labels, normalize: as for `Demand`.
         name: what the second statistic is called; None for its formula.
         step: least difference of the second statistic between two points; None for a twentieth of its range, or for
             its unit where it is counted in whole numbers and that is more.

@@ -11,16 +11,13 @@ at its worst; rows that are closer than the margin, or equal in all columns, are
 statistics (`ltr.exact.constraints`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
 that the scorer is good.
 
-All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
-offered to all. Each side of a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it
-may be better than what is reached are closed, side by side and more of them from round to round. Values are whole
-numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an outer interval, which no
-good scorer leaves.
+Good weights are sampled around the best ones first, and whatever is found for one row is offered to all. Each side of
+a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it may be better than what is
+reached are closed, side by side and more of them from round to round. Values are whole numbers, so a bound less than
+one place away is a proof. Where time is up, the bounds give an outer interval, which no good scorer leaves.
 
-**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
-with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
-steps however many rows there are, and no list of good cards is kept. Cards tie by design, so all ties count: in the
-row's favour for its best place, against it for its worst.
+**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Cards
+tie by design, so all ties count: in the row's favour for its best place, against it for its worst.
 """
 
 from __future__ import annotations
@@ -67,8 +64,7 @@ class RankRanges:
         ties: other rows of its list that are equal to each row in all columns, (n,): they share its places. 0 for
             cards, where `best` and `worst` count all ties.
         seconds: wall time.
-        cards: number of good cards, None for other scorers; those of the same columns that order all possible rows
-            alike count once.
+        cards: number of good cards, None for other scorers; those that order all possible rows alike count once.
     """
 
     least: float
@@ -116,11 +112,7 @@ class RankRanges:
         return f"RankRanges({len(self.best)} rows, {int(self.exact.sum())} of them exact; least={self.least:.6g})"
 
     def plot(self, first: int | None = None) -> Figure:
-        """Return a picture of the interval of each row as a matplotlib figure, best rows on top.
-
-        Args:
-            first: length of the top of the list, drawn as a line.
-        """
+        """Return a picture of the interval of each row as a matplotlib figure, with a line below the `first` rows."""
         from ltr.display.figures import intervals_figure
 
         title = f"places over all scorers with a statistic of at least {self.least:.4g}"

@@ -74,11 +74,7 @@ METHODS: Mapping[str, Solver] = _Methods()
 
 
 def choose_method(problem: Problem) -> tuple[str, str]:
-    """Return the method that ``"auto"`` stands for, and why.
-
-    It is ``weight_space`` for every problem: the only one whose bounds come down within seconds on lists of 50 and
-    more, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
-    """
+    """Return the method that ``"auto"`` stands for, and why."""
     if isinstance(problem, CardProblem):
         return "cards", "the problem is one of points"
     if isinstance(problem, RiskProblem):
@@ -108,9 +104,8 @@ def solve(
 ) -> Solution:
     """Return the best weights found for a problem, with a bound that says how far from the optimum they can be.
 
-    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far, their value
-    recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
-    one from `on_progress` or `should_stop`.
+    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far and a valid
+    bound; only `on_progress` and `should_stop` can raise once the arguments are accepted.
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -196,10 +191,7 @@ def _run(
 def _offer_single_features(
     state: SolveState, features: Iterator[FloatArray], interrupts: Interrupts, seconds: float = math.inf
 ) -> int:
-    """Offer the weights of single features that are left, for some seconds; return how many were offered.
-
-    Once a limit is reached, there is a fifth of a second left for that.
-    """
+    """Offer weights of single features for some seconds, a moment where a limit is reached; return how many."""
     until, end = math.inf, state.seconds + seconds
     for offered in itertools.count():
         if until == math.inf and (interrupts.count or state.remaining == 0 or state.stop_requested()):

@@ -47,14 +47,10 @@ class Limits:
         node_limit: largest number of branch-and-bound nodes; None for no limit.
         memory_limit: megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the machine
             has free. Where the pairs do not fit, a local search without them runs, and nothing is proven.
-        seed: seed of the local search and of the solver's random choices, from 0 to 2^31 - 1.
+        seed: seed of all random choices, from 0 to 2^31 - 1.
 
     Raises:
         ValueError: a field outside its range.
-
-    Examples:
-        >>> Limits(time_limit=5, gap=0.01)
-        Limits(time_limit=5, gap=0.01, node_limit=None, memory_limit=None, seed=0)
     """
 
     time_limit: float = 60.0
@@ -77,11 +73,7 @@ class Limits:
 
 
 class Memory:
-    """A limit on the memory that is added to the process after this object is made.
-
-    Args:
-        limit: megabytes (of 2^20 bytes); None is half of what the machine has free.
-    """
+    """A limit on the megabytes added to the process after this object is made; None is half of what is free."""
 
     def __init__(self, limit: float | None = None) -> None:
         self._process = psutil.Process()
@@ -95,11 +87,6 @@ class Memory:
         if now - self._measured_at >= tuning.MEMORY_PAUSE:
             self._measured_at, self._used = now, float(self._process.memory_info().rss - self._began)
         return self.limit - max(0.0, self._used)
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether more was added than the limit allows."""
-        return self.left < 0
 
 
 @dataclass(frozen=True)
@@ -122,8 +109,7 @@ def scalable(problem: Problem) -> bool:
     """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
 
     ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms minus their tolerance,
-    which grows with them. Scaling up keeps every won comparison and every zero, and the size of weights has no price,
-    so it never lowers the objective.
+    which grows with them. Scaling up never lowers the objective either (`ltr.exact.reranking`).
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
@@ -229,7 +215,7 @@ class SolveState:
             raise Stopped(Status.TIME_LIMIT)
         if self.stop_requested():
             raise Stopped(Status.INTERRUPTED)
-        if self.memory.exceeded:
+        if self.memory.left < 0:
             raise Stopped(Status.MEMORY_LIMIT)
 
     def require(self, size: float, purpose: str) -> None:
@@ -242,9 +228,8 @@ class SolveState:
     def offer(self, w: ArrayLike) -> float:
         """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
-        Solver noise is snapped to 0, and weights are scaled up to max |w_j| = 1 where that cannot hurt; the weights as
-        given are tried too. Where weights are whole numbers, they are rounded, at every size. The best of these
-        versions is returned, -inf if none is feasible.
+        They are tried as given, with solver noise snapped to 0, and scaled up to max |w_j| = 1 where that cannot hurt;
+        whole numbers are rounded, at every size. The value is that of the best version, -inf if none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):
@@ -299,10 +284,8 @@ class SolveState:
     def solution(self, ending: Ending, method: str) -> Solution:
         """Return the answer, its status derived from value and bound.
 
-        *Bound below value.* A solver proves a bound over weights relaxed by its tolerance, but it rounds, so the
-        bound may end slightly below a value that it reached itself. Raising the bound to the value is then right: the
-        value is attained, and the true maximum differs from the solver's by rounding only. A bound clearly below an
-        attained value is false, and is replaced by the trivial one.
+        A solver rounds, so its bound may end slightly below a value that it reached; then the value is the bound. A
+        bound clearly below an attained value is false, and is replaced by the trivial one.
         """
         status, notes, bound = ending.status, [ending.message], self.bound
         if status is Status.INFEASIBLE and self.value == -math.inf:
@@ -338,11 +321,10 @@ class SolveState:
 
 
 class Interrupts:
-    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while `armed`.
+    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while armed.
 
-    The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
-    later ones are only noted, so that the answer can be completed undisturbed. In a thread other than the main one
-    signals cannot be handled and nothing changes.
+    The first signal within ``arm()`` .. ``disarm()`` raises; later ones are only noted, so that the answer can be
+    completed undisturbed. In a thread other than the main one nothing changes.
     """
 
     def __init__(self) -> None:

@@ -242,10 +242,9 @@ def _whole(row: Sequence[Fraction]) -> Plane:
 
 
 def _solve(planes: Sequence[Plane]) -> tuple[list[int], int] | None:
-    """Return the point where some planes intersect, as numerators and a common denominator above 0.
+    """Return the only point where planes intersect, as numerators and a denominator above 0; None if there is no such.
 
-    None unless there is exactly one. The elimination stays in whole numbers (Bareiss 1968): its divisions leave no
-    rest.
+    The elimination stays in whole numbers (Bareiss 1968): its divisions leave no rest.
     """
     rows, before = [list(plane) for plane in planes], 1
     for k in range(len(rows)):

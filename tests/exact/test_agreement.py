@@ -19,6 +19,7 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.exact.weight_space.coordinates import apply_to
 from ltr.statistics import RankStatistic
 from tests.exact import vertex_reference as reference
 from tests.reference import admits, cell_optimum, margin_ranks, slow_margin_value, slow_statistic
@@ -26,6 +27,7 @@ from tests.tiers import examples, slow_but
 
 KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
+ADAPTED = WeightSpaceSearch(threads=1, coordinates="adapted")
 
 
 # --- 500 instances ---------------------------------------------------------------------------------------------
@@ -39,7 +41,7 @@ STATISTICS = (
     "own",  # steps of a user's own, some of them 0
 )
 PRICES = (0.0, 0.01, 0.2)
-RANKS = ("resolved", "subrank")
+TIES = ("resolved", "subrank")
 SIDES = (
     "none",
     "signs",  # some weights >= 0, some <= 0
@@ -71,7 +73,7 @@ class Kind(NamedTuple):
 
 
 def kind(seed):
-    return Kind(*(table[seed % len(table)] for table in (STATISTICS, PRICES, RANKS, SIDES, LISTS)))
+    return Kind(*(table[seed % len(table)] for table in (STATISTICS, PRICES, TIES, SIDES, LISTS)))
 
 
 def instance(seed):
@@ -182,7 +184,7 @@ def test_search_models_and_enumerations_agree(seed):
     problem, best = instance(seed), optimum(seed)
     if homogeneous(problem):
         assert by_cells(problem) == pytest.approx(best, rel=0, abs=1e-9)
-    for method in (KERNEL, *models(problem)):
+    for method in (KERNEL, *[ADAPTED] * apply_to(problem), *models(problem)):
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), best)
     if homogeneous(problem) and problem.ties == "resolved":
         # inside a cell there are weights with no scores apart by less than the margin, so the paper's own model of
@@ -202,8 +204,8 @@ def test_the_hosted_search_agrees(seed):
 def test_the_instances_cover_what_they_should():
     kinds, problems = [kind(seed) for seed in SEEDS], [instance(seed) for seed in SEEDS]
     assert {(k.statistic, k.C, k.sides) for k in kinds} == set(itertools.product(STATISTICS, PRICES, SIDES))
-    assert {(k.statistic, k.C, k.ties) for k in kinds} == set(itertools.product(STATISTICS, PRICES, RANKS))
-    assert {k[1:] for k in kinds} == set(itertools.product(PRICES, RANKS, SIDES, LISTS))
+    assert {(k.statistic, k.C, k.ties) for k in kinds} == set(itertools.product(STATISTICS, PRICES, TIES))
+    assert {k[1:] for k in kinds} == set(itertools.product(PRICES, TIES, SIDES, LISTS))
     assert {(p.n, p.d) for p in problems} == set(itertools.product(range(4, 8), range(1, 4))) - {(7, 3)}
     assert {(p.d, p.max_nonzeros) for p in problems if p.max_nonzeros} == {(2, 1), (3, 1), (3, 2)}
     assert sum(not homogeneous(p) for p in problems) >= 80
@@ -252,7 +254,7 @@ TURNS = range(examples(3, slow=20))
 def rough_instance(name, turn):
     """A problem of 3 to 6 observations whose optimum often lies in a cell as narrow as rounding errors."""
     rng = np.random.default_rng([20180805, ROUGH.index(name), turn])
-    least, most = 2 if name in ("mixed", "parallel", "corner") else 1, 2 if RANKS[turn % 2] == "subrank" else 3
+    least, most = 2 if name in ("mixed", "parallel", "corner") else 1, 2 if TIES[turn % 2] == "subrank" else 3
     n, d = int(rng.integers(3, 7)), int(rng.integers(least, most + 1))
     grid, last = rng.integers(-2, 3, size=(n, d)).astype(float), rng.integers(-2, 3, size=(n, d))
     y = (rng.permutation(n) < rng.integers(1, n)).astype(int)
@@ -267,7 +269,7 @@ def rough_instance(name, turn):
         "tenths": (grid / 10, 0.3),
         "corner": cornered(rng, y, d) if name == "corner" else None,
     }[name]
-    sides, options = ROUGH_SIDES[turn % 5], {"ties": RANKS[turn % 2]}
+    sides, options = ROUGH_SIDES[turn % 5], {"ties": TIES[turn % 2]}
     if sides == "few":
         options["max_nonzeros"] = 1
     if sides in ("rows", "signs", "fixed"):

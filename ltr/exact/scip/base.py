@@ -239,10 +239,9 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
     """Return rows A and limits b of a linear program that admits all weights of the box that satisfy the constraints.
 
     `LinearConstraints` lets a row exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``: in the box by at
-    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. A
-    solver's feasibility tolerance is no substitute: its relaxations and inferences use the limits as given. So the
-    limits are raised by twice that amount. Weights that a solver returns may then be infeasible; they are offered to a
-    `SolveState`, which rejects those.
+    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. The
+    limits are raised by twice that amount, since a solver's inferences use them as given. `SolveState` rejects weights
+    that exploit it.
     """
     A, b = constraints.scaled
     several = np.count_nonzero(A, axis=1) > 1
@@ -252,18 +251,14 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
 def objective_unit(problem: Problem) -> float:
     """Return the power of two that brings an extreme statistic or price to between 1 and 2; 1 for ordinary sizes.
 
-    SCIP's tolerances and its infinity of 1e20 are absolute, so a statistic such as ``power(p=4)`` needs a unit.
-    Powers of two change no digit.
+    SCIP's tolerances and its infinity of 1e20 are absolute. Powers of two change no digit.
     """
     size = max(abs(problem.trivial_bound), problem.price)
     return 1.0 if size == 0 or 2.0**-10 <= size <= 2.0**12 else 2.0 ** math.floor(math.log2(size))
 
 
 def feature_unit(problem: Problem) -> float:
-    """Return the power of two that brings features of extreme size to an ordinary one; 1 for ordinary features.
-
-    Dividing features and margin by it changes no digit and no comparison; SCIP takes 1e20 for infinity.
-    """
+    """Return the power of two by which features and margin of extreme size are divided; 1 for ordinary ones."""
     size = max(spread(problem), problem.margin)
     return 1.0 if size == 0 or 2.0**-20 <= size <= 2.0**20 else 2.0 ** min(math.floor(math.log2(size)), 1022)
 
@@ -295,10 +290,7 @@ class Guard:
         self._error: BaseException | None = None
 
     def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
-        """Return what `callback` returns; `default` when it raises now or one has raised before.
-
-        KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
-        """
+        """Return what `callback` returns; `default` when it raises now, even KeyboardInterrupt, or one has before."""
         if self._error is not None:
             interrupt(model)
             return default

@@ -86,10 +86,8 @@ class ScipConstraints(LinearConstraints):
         ends = zip(low.tolist(), high.tolist(), strict=True)
         w = [model.addVar(f"w_{j}", lb=least, ub=most) for j, (least, most) in enumerate(ends)]
         self.add(model, w)
-        model.setParam("numerics/feastol", feastol)
-        model.setParam("numerics/epsilon", 0.1 * feastol)
-        model.setParam("misc/catchctrlc", False)
-        model.setParam("limits/time", _SECONDS)
+        tolerances = {"numerics/feastol": feastol, "numerics/epsilon": 0.1 * feastol}
+        model.setParams({**tolerances, "misc/catchctrlc": False, "limits/time": _SECONDS})
         for row, limit in zip(*(rows or ((), ())), strict=True):
             if row.any():
                 model.addCons(sum_of(row, w) <= float(limit))

@@ -176,9 +176,7 @@ class OperatingPointBounds:
     def advance(self, target: int, worker: int = 0) -> bool:
         """Go on for about a tenth of a second; return whether there is anything left to do.
 
-        Args:
-            target: integer of the space below which no bound is of use.
-            worker: one of the workers, by one thread at a time.
+        No bound below the target is of use. Only one thread at a time goes on for a worker.
         """
         started, allowance = time.monotonic(), self._allowance[worker]
         left, self._target = allowance, target

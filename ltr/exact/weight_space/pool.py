@@ -207,7 +207,7 @@ def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
     return Boxes.joined(taken[::-1])
 
 
-# --- candidates and boxes too narrow to split
+# --- candidates and boxes too narrow to split ---------------------------------------------------------------------
 
 
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
@@ -232,11 +232,7 @@ class NarrowBoxes:
     """Settles boxes too narrow to split, each together with its surroundings: hundreds may lie around one vertex.
 
     The largest value in the surroundings may be above those of the boxes. Then it raises the target, or, where no
-    float64 weights attain it, the box is settled alone.
-
-    Args:
-        state: receives the weights that are found.
-        problem: the problem that is searched.
+    float64 weights attain it, the box is settled alone. The state receives the weights that are found.
     """
 
     def __init__(self, state: SolveState, problem: Problem) -> None:
@@ -250,9 +246,6 @@ class NarrowBoxes:
         Args:
             searchable: the space of the problem.
             box: the box, one row.
-
-        Returns:
-            an integer that the values in the box do not exceed.
         """
         state, problem, bound = self._state, self._problem, int(box.bound[0])
         if problem.integer is not None:

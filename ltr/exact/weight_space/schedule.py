@@ -45,13 +45,7 @@ class TargetSchedule:
         self.distance = min(self.distance, tuning.FIRST_TARGET * gap)
 
     def advance(self, subtrees: Subtrees, value: float, room: float) -> None:
-        """Set the next distance.
-
-        Args:
-            subtrees: the boxes and their work.
-            value: the best value known.
-            room: pairs that can be examined in the time left.
-        """
+        """Set the next distance, given the best value known and the pairs that can be examined in the time left."""
         if self.distance == 0:
             return
 
@@ -74,11 +68,7 @@ class TargetSchedule:
 
 
 def _growth(room: float) -> float:
-    """Return how much more work than the last target the next shall take, so that several like it fill the time.
-
-    Args:
-        room: work that fits the time left, as a multiple of that of the last target.
-    """
+    """Return how many times the work of the last target the next shall take, so that several like it fill the room."""
     if math.isinf(room):
         return tuning.GROWTH
     targets = max(int(math.log(max(tuning.LAST_SHARE * room, 1.0), tuning.GROWTH)), 1)
@@ -146,14 +136,7 @@ class Subtrees:
         return float(self.expected(distance, value)[self.open_at(self._searchable.integer(value + distance))].sum())
 
     def learn(self, rows: IntArray, work: IntArray | int, reached: IntArray, value: float) -> None:
-        """Take over the work of a round and, where it is known box by box, what it has proven.
-
-        Args:
-            rows: the boxes that were searched.
-            work: pairs examined in each, or in all together.
-            reached: bound of the values in each.
-            value: the best value known.
-        """
+        """Take over the work of a round, in each box or in all together, and the bounds of the values in each."""
         at, known = self._objectives(reached), not isinstance(work, int)
         spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
         before = self._work[rows]
@@ -202,15 +185,8 @@ class Subtrees:
     ) -> Callable[[float], float] | None:
         """Return a function: the pairs expected to be examined in the rest of a round, by the distance of its target.
 
-        Args:
-            distance: the present distance of the target.
-            value: the value that distances are measured from.
-            rows: the boxes of the round.
-            work: pairs examined in each of them so far.
-            reached: bound of the values in those that are closed, above all values for those that are open.
-
-        Returns:
-            the function, or None while there is too little to tell.
+        It is None while there is too little to tell. `rows` are the boxes of the round, `work` the pairs examined in
+        each so far, `reached` the bound of the values in those that are closed, above all values for the others.
         """
         closed, begun = reached < BEYOND, work > 0
         at = np.full(len(self._at), distance)

@@ -9,8 +9,7 @@ bound. `Subtrees` tells on the way whether a target will be done in time; where 
 all targets that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
 
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
-proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
-ResolvedRanks need no pairs of two positives, so their boxes are searched first. Where the optima agree, as they do
+proof), which need no pairs of two positives. So their boxes are searched first. Where the optima agree, as they do
 unless positives tie, that suffices.
 """
 
@@ -216,12 +215,8 @@ class Proof:
     def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
         """Search boxes until everything in them is at most the target, or the best value if that is larger.
 
-        Args:
-            boxes: boxes of the space.
-            allowance: work, in pairs examined, after which the boxes that are left are returned.
-
-        Returns:
-            boxes that are left, the deepest last; none once the round is cut short.
+        Returns the boxes that are left once the allowance, in pairs examined, is used up, the deepest last; none once
+        the round is cut short.
         """
         if self._cut_short:
             return []
@@ -239,8 +234,7 @@ class Proof:
     def end(self, left: float = -math.inf) -> None:
         """End a round: record what it proved, then set the next target or `ending`.
 
-        Args:
-            left: bound of the boxes that were closed neither here nor by anything else.
+        `left` is the bound of the boxes that were closed neither here nor by anything else.
         """
         if self.ending is not None:
             return

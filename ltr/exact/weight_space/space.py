@@ -216,12 +216,7 @@ class Searchable(NamedTuple):
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
     def target(self, value: float, size: float) -> int:
-        """Return an integer that no weights of at most this value exceed.
-
-        Args:
-            value: a value of the objective.
-            size: size of the statistic; values closer than 1e-12 of it are one value.
-        """
+        """Return an integer that no weights of at most this value exceed; values within 1e-12 of `size` are one."""
         return self.integer(value) + math.ceil(math.ldexp(TOLERANCE * size, self.exponent))
 
 
@@ -257,8 +252,8 @@ def spaces_of(
 ) -> Searchable:
     """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
 
-    All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept; a search
-    that is stopped meanwhile gets a `CancelledError`.
+    Each is made when it is needed, and only the latest are kept; a search that is stopped meanwhile gets a
+    `CancelledError`.
 
     Args:
         problem: any problem that has levels.
@@ -289,13 +284,7 @@ def spaces_of(
 
 
 def _tables(problem: Problem, levels: Levels, sizes: IntArray) -> tuple[dict[str, Any], int]:
-    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit.
-
-    Args:
-        problem: the problem.
-        levels: its levels and those of its demands.
-        sizes: how many levels each of them has.
-    """
+    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit."""
     first_level = np.cumsum([0, *sizes])
     begins = [*levels.table[first_level[:-1]].tolist(), len(levels.contribution)]
     contribution, price, exponent = _integers(levels.contribution[: begins[1]], levels.shift, problem)
@@ -333,13 +322,7 @@ def _space(
 ) -> tuple[Space, NDArray[np.bool_]]:
     """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
 
-    Args:
-        problem: the problem.
-        levels: its levels.
-        tables: from `_tables`.
-        used: the columns; the weights of others are 0.
-        T: weights of the coordinates, (d, coordinates).
-        tick: called now and then; what it raises ends the work.
+    The weights of other columns than `used` are 0; `T` has the weights of the coordinates, (d, coordinates).
     """
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
@@ -488,11 +471,9 @@ def conflicting_pairs(
     same observations in opposite ways, then nearest neighbours.
 
     Args:
-        columns: column of each pair, the margin's coordinate last, (d + 1, pairs).
-        slack: error of each pair's products, (pairs,).
+        columns, slack: as in `Space`.
         reach: largest size of a coordinate of a box.
-        above: upper observation of each pair, (pairs,).
-        below: lower observation, (pairs,).
+        above, below: observations of each pair, (pairs,).
         begins: where the pairs of each objective begin, and their number; None for a single one.
 
     Examples:
