@@ -174,17 +174,6 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
         assert one.sha256 != two.sha256
 
 
-@pytest.mark.parametrize("ties", ["resolved", "subrank"])
-@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
-def test_solutions_of_graded_lists_are_proven(ties, options):
-    p = larger_graded(0, ties=ties, **options)
-    found = solve(p, limits=Limits(time_limit=60.0))
-    assert found.status is Status.OPTIMAL
-    certificate = certify(p, found)
-    claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
-    assert claim == certificate.claim == "optimal"
-
-
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
 @pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):

@@ -55,20 +55,6 @@ def test_values_are_those_of_the_slow_definition(unit, margin):
         assert p.evaluate(w) == p.statistic_value(w) - p.C * np.count_nonzero(w)
 
 
-def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
-    for seed in range(102):
-        p = dataclasses.replace(random_graded(seed, ties="resolved"), margin=[1e-4, 0.25, 0.5][seed % 3])
-        w = grid_weights(seed, p.d)
-        ranks, scores = p.ranks(w), exact_scores(p.X, w)
-        for members in p.lists:
-            assert sorted(ranks[members].tolist()) == list(range(1, len(members) + 1))
-            distinct = sorted(set(p.gains[members].tolist()))
-            for i, k in itertools.permutations(members.tolist(), 2):
-                steps = distinct.index(p.gains[i]) - distinct.index(p.gains[k])
-                if steps > 0:
-                    assert (ranks[i] > ranks[k]) == (scores[i] - scores[k] >= Fraction(p.margin) * steps)
-
-
 @pytest.mark.parametrize("ties", TIES)
 def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(ties):
     for seed in range(12):

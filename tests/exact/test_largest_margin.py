@@ -13,31 +13,16 @@ from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact import largest_margin as module
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.preferences import PairwiseProblem
-from tests.reference import graded_problem, random_instance, random_pairwise
+from tests.exact.vertex_reference import comparisons
+from tests.reference import exact_scores, graded_problem, random_instance, random_pairwise
 from tests.tiers import examples
 
 NORMS = ("l2", "max")
 
 
-def comparisons(problem):
-    """(above, below, steps) of every comparison that the objective counts, from the definitions of the problems."""
-    n = problem.n
-    if isinstance(problem, PairwiseProblem):
-        return [(i, k, 1) for i, k in problem.pairs.tolist()]
-    if not problem.binary:
-        q, h = problem.qid, problem.grades
-        same = [(i, k) for i in range(n) for k in range(n) if q[i] == q[k] and i != k]
-        if problem.ties == "resolved":
-            return [(i, k, int(h[i] - h[k])) for i, k in same if h[i] > h[k]]
-        return [(i, k, 1) for i, k in same if problem.gains[i] > 0]
-    rivals = [k for k in range(n) if problem.ties == "subrank" or problem.y[k] == 0]
-    return [(i, k, 1) for i in range(n) if problem.y[i] == 1 for k in rivals if k != i]
-
-
 def reached(problem, w):
     """w·δ / steps of every comparison, exactly."""
-    scores = [sum((Fraction(a) * Fraction(b) for a, b in zip(w.tolist(), x, strict=True)), Fraction(0))
-              for x in problem.X.tolist()]  # fmt: skip
+    scores = exact_scores(problem.X, w)
     return [(scores[i] - scores[k]) / steps for i, k, steps in comparisons(problem)]
 
 

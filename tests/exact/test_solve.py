@@ -197,13 +197,6 @@ def test_node_and_gap_limits():
     assert_sound(problem, solution)
 
 
-def test_a_memory_limit_stops_without_an_error():
-    problem = hard_list(ties="subrank")
-    solution = solve(problem, NO_SEARCH["subrank"], Limits(memory_limit=1, time_limit=30))
-    assert solution.status is Status.MEMORY_LIMIT
-    assert_sound(problem, solution)
-
-
 def test_the_seed_makes_a_run_repeatable():
     problem = hard_list(n=8, d=3)
     one, other = (solve(problem, NO_SEARCH["resolved"], Limits(seed=5)) for _ in range(2))
@@ -216,18 +209,6 @@ def test_every_status_of_scip_is_mapped():
 
 
 # --- stopping by hand ------------------------------------------------------------------------------------------
-
-
-def test_should_stop_ends_the_solve():
-    problem = hard_list()
-    started = time.monotonic()
-    solution = solve(
-        problem, NO_SEARCH["resolved"], Limits(time_limit=60), should_stop=lambda: time.monotonic() - started > 0.3
-    )
-    assert solution.status is Status.INTERRUPTED
-    assert solution.seconds < 30
-    assert_sound(problem, solution)
-    assert solve(problem, "local_search", should_stop=lambda: True).status is Status.INTERRUPTED
 
 
 @pytest.mark.parametrize(("seed", "method"), [(1, "subrank"), (10, "auc"), (11, "subrank")])

@@ -108,13 +108,6 @@ def test_the_sign_of_a_weight_is_kept_however_large_its_feature(size):
     assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20), warm_starts=[[1e-10, 1.0]]), 1 / math.log2(3))
 
 
-def test_constraints_that_nothing_satisfies():
-    problem = RerankProblem(
-        [[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=LinearConstraints([[1.0, 1.0], [-1.0, -1.0]], [-1.0, -1.0])
-    )
-    assert solve(problem, ALONE, Limits(time_limit=20)).status is Status.INFEASIBLE
-
-
 def test_more_features_than_the_list_needs():
     # constant, duplicate and opposite columns
     rng = np.random.default_rng(5)
@@ -261,18 +254,6 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
-
-
-def test_limits_leave_a_valid_bound():
-    problem = hard_list()
-    timed = solve(problem, WeightSpaceSearch(), Limits(time_limit=0.5))
-    assert timed.status is Status.TIME_LIMIT
-    assert problem.evaluate(timed.weights) == timed.value < timed.bound < problem.trivial_bound
-    counted = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, node_limit=50))
-    assert counted.status is Status.NODE_LIMIT
-    rough = solve(problem, WeightSpaceSearch(), Limits(time_limit=60, gap=0.5))
-    assert rough.status is Status.GAP_LIMIT
-    assert rough.gap <= 0.5
 
 
 @pytest.mark.parametrize("seed", range(4))
