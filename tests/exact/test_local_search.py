@@ -278,10 +278,10 @@ def test_linear_programs_agree_with_scipy(seed):
 
 
 def test_linear_programs_without_a_solution():
-    nothing = np.zeros((0, 1)), np.zeros(0)
-    assert minimize_linear(np.ones(1), np.ones((1, 1)), np.full(1, -2.0), -np.ones(1), np.ones(1)) is None
-    assert minimize_linear(np.ones(1), *nothing, np.full(1, -np.inf), np.ones(1)) is None
-    assert minimize_linear(np.ones(1), *nothing, np.full(1, -3.0), np.ones(1))[1] == -3.0
+    one, nothing = np.ones(1), (np.zeros((0, 1)), np.zeros(0))
+    assert minimize_linear(one, np.ones((1, 1)), -2 * one, -one, one) is None
+    assert minimize_linear(one, *nothing, -np.inf * one, one) is None
+    assert minimize_linear(one, *nothing, -3 * one, one)[1] == -3.0
 
 
 # --- separating weights ----------------------------------------------------------------------------------------

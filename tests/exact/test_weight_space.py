@@ -2,13 +2,10 @@
 
 import dataclasses
 import math
-import signal
 import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import check_grad, minimize
 
 from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve, tuning
@@ -145,24 +142,6 @@ def test_a_bound_covers_w_0_which_no_box_holds():
     assert state.bound >= problem.evaluate([0.0]) > problem.evaluate([0.5])
 
 
-@settings(max_examples=examples(40, slow=300), deadline=None)
-@given(seed=st.integers(0, 10**6), scale=st.sampled_from([1e-6, 1.0, 1e6]), margin=st.sampled_from([1e-9, 1e-4, 0.05]))
-def test_no_bound_is_below_a_value(seed, scale, margin):
-    """Near-parallel pairs, margins near the rounding of the features, ties and duplicates."""
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(3, 10)), int(rng.integers(1, 4))
-    X = rng.integers(-2, 3, size=(n, d)) * scale
-    X += rng.choice([0.0, 1e-15, 1e-12, margin], size=(n, d)) * scale
-    y = np.zeros(n, dtype=int)
-    y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
-    statistic = ["dcg", "auc", "mrr", "dcg@3", "wta"][seed % 5]
-    problem = RerankProblem(X, y, statistic, [0.0, 0.01, 0.2][seed % 3], margin, ties=["resolved", "subrank"][seed % 2])
-    solution = solve(problem, ALONE, Limits(time_limit=0.2))
-    best = max(problem.evaluate(w) for w in [*rng.uniform(-1, 1, size=(50, d)), solution.weights])
-    assert solution.value <= solution.bound
-    assert best <= solution.bound + 1e-12 * max(1.0, problem.trivial_bound)
-
-
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_a_target_bounds_every_point_of_the_boxes(name):
     problem = hard_list(n=14, d=3)
@@ -265,33 +244,6 @@ def test_a_gap_asked_for_is_reached_and_not_missed_by_rounding(seed, gap):
     solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), Limits(time_limit=60, gap=gap))
     assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
     assert solution.gap <= gap
-
-
-def test_a_stop_request_and_ctrl_c_end_the_search():
-    problem, calls = hard_list(), []
-
-    def stop():
-        calls.append(1)
-        return len(calls) > 30
-
-    stopped = solve(problem, WeightSpaceSearch(), Limits(time_limit=60), should_stop=stop)
-    assert stopped.status is Status.INTERRUPTED
-    for number in (signal.SIGINT, signal.SIGTERM):
-        timer = threading.Timer(0.2, signal.raise_signal, [number])
-        timer.start()
-        pressed = solve(problem, ALONE, Limits(time_limit=60))
-        timer.join()
-        assert pressed.status is Status.INTERRUPTED
-        assert pressed.seconds < 30
-        assert pressed.value <= pressed.bound
-
-
-def test_the_trace_tells_of_bounds_on_the_way():
-    solution = solve(hard_list(), WeightSpaceSearch(threads=1), Limits(time_limit=0.7))
-    bounds = [point.bound for point in solution.trace]
-    assert bounds == sorted(bounds, reverse=True)
-    assert len(set(bounds)) >= 2
-    assert solution.nodes > 0
 
 
 @pytest.mark.parametrize(
