@@ -19,7 +19,7 @@ exposure that of the exposure in all lists. Statistics that are shares (``recall
 normalised ones are means over the lists that have one; others are sums.
 
 `Asked` is a demand of the rows of a fit: ``sum_i gain_i a[rank_i] + shift >= least``, each list with the weights a of
-its length. All demands, in words or as a `ltr.exact.demand.Demand`, become one. *The top of a list.* Where only the
+its length. All demands, in words or as a `ltr.exact.Demand`, become one. *The top of a list.* Where only the
 top of a list is ordered anew, all other rows keep their ranks and their share of the sum. The rows of a top of m have
 the ranks above n - m, so what is left is a demand of the statistic with the m largest weights (`Asked.of_top`).
 """
@@ -40,7 +40,7 @@ from ltr.checks import as_number, split_at_commas
 from ltr.data.columns import Column, yes_of
 from ltr.data.columns import columns_of as columns_of_table
 from ltr.demands import quoted
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
+from ltr.exact.constraints import DEMAND_TOLERANCE, Demand
 from ltr.statistics import GainName, RankStatistic, UnknownStatisticError
 
 __all__ = ["Asked", "Condition", "ListDemand", "OnTop", "read_list_demands"]

@@ -57,15 +57,10 @@ def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
 
 
 def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
-    """Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0.
-
-    With a margin the comparison is made as ``f_k <= f_i - margin`` in float64, and only items that score less count.
+    """Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0, decided in float64.
 
     Returns:
         int64 of the scores' shape, 0 to n - 1; -1 where masked out.
-
-    Raises:
-        ValueError: a margin that is not a number of at least 0.
 
     Examples:
         >>> subrank(torch.tensor([2.0, 1.0, 1.75]), margin=0.5).tolist()
@@ -141,11 +136,7 @@ def weighted_labels(
 
 
 def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> None:
-    """Check that values of a statistic are finite, which sums of large gains are not.
-
-    Raises:
-        ValueError: one of them is not; the message names the largest label.
-    """
+    """Raise ValueError unless values of a statistic are finite, which sums of large gains are not."""
     # the sum tells, quickly, unless finite values overflow in it
     if not math.isfinite(float(values.sum())) and not bool(values.isfinite().all()):
         raise ValueError(f"labels must be small enough for {statistic} to be finite, got {float(labels.max()):g}")
@@ -154,15 +145,10 @@ def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> No
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
     """Return ``a[n - position]``, the weight of each position in its list of n items, as float64.
 
-    Weights that depend on the rank or the position alone are computed once for the longest list.
-
     Args:
         statistic: the statistic whose weights are wanted.
         position: int64, 0 at the top, less than n.
         n: int64 of the same shape, the number of items in the list of each position.
-
-    Raises:
-        ValueError: a statistic that is for lists of another length.
     """
     if not position.numel():
         return position.double()

@@ -188,8 +188,8 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     The first argument of the function is called ``position`` (0 at the top) or ``rank`` (1 at the bottom) and is a
     float64 array; the function returns one weight for each. Where the weights depend on the length of the list, it is
     called ``n``, and the function returns a_1..a_n, bottom of the list first. The other arguments are options with
-    numbers as defaults; the function raises ValueError for one outside its range. In a config, or wherever another
-    process reads the name, write the module that registers it in front, as in ``"mymodule:name(option=2)@10"``.
+    numbers as defaults. Where another process reads the name, such as in a config, write the module that registers it
+    in front, as in ``"mymodule:name(option=2)@10"``.
 
     Args:
         name: a lower-case word that no other statistic has. The module that registered a name may do so again.
@@ -311,9 +311,7 @@ class RankStatistic:
     =================  =====================================================  =======================
 
     ``@N`` after ``dcg``, ``mrr``, ``ap``, ``power`` or a name of your own keeps the top N positions and sets the rest
-    to 0; an N beyond the list keeps everything.
-
-    With graded labels a hit, in ``hits``, ``precision``, ``recall`` and ``ap``, is a label above 0 whatever its gain.
+    to 0. With graded labels a hit, in ``hits``, ``precision``, ``recall`` and ``ap``, is a label above 0.
 
     Args:
         name: a name from the table, without options.
@@ -321,9 +319,7 @@ class RankStatistic:
         options: the options of that name, such as ``base=10`` for ``dcg``.
 
     Attributes:
-        name: the name as it was given.
         numbers: the values of the options in their order, or the numbers of ``weights(...)``.
-        cutoff: the cutoff as an int, or None.
 
     Raises:
         ValueError: an unknown name, an option outside its range, or one that the name does not have.
@@ -370,12 +366,8 @@ class RankStatistic:
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
         """Return the statistic that a string names; a `RankStatistic` passes through.
 
-        Args:
-            text: such as ``"dcg"``, ``"dcg(base=e)@10"``, ``"pauc@100"``, ``"power(p=4)"``, ``"weights(0, 0.5, 1)"`` or
-                ``"mymodule:name@10"``; white space around words and numbers is ignored.
-
         Raises:
-            ValueError: a string that names no statistic, with what was expected.
+            ValueError: a string that names no statistic.
 
         Examples:
             >>> RankStatistic.parse("dcg(base=2)@10")
@@ -474,14 +466,7 @@ class RankStatistic:
         return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
-        """Return the weights a_1..a_n of a list of n observations, bottom of the list first.
-
-        Args:
-            n: the length of the list.
-            cut: whether the cutoff sets the weights below it to 0.
-
-        Returns:
-            float64 array of shape (n,), nonnegative and nondecreasing.
+        """Return the weights a_1..a_n of a list of n, bottom of the list first; `cut` applies the cutoff, (n,).
 
         Raises:
             ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
@@ -559,12 +544,6 @@ class RankStatistic:
         if not is_whole(n_pos) or not 0 <= n_pos <= n:
             raise ValueError(f"n_pos must be an integer from 0 to n = {n}, got {n_pos!r}")
         return self.value(np.arange(n - n_pos + 1, n + 1), n)
-
-    def is_convex(self, n: int) -> bool:
-        """Return whether the increments a_{l+1} - a_l never fall towards the top (DCG, MRR, WTA, AUC, power >= 1)."""
-        # dividing by the largest weight and allowing its rounding keeps `l ** p` of long lists convex
-        a = self.weights(n)
-        return bool(np.all(np.diff(a, 2) >= -8 * np.finfo(np.float64).eps * max(a[-1], 1e-300)))
 
     def __str__(self) -> str:
         kind = self.kind

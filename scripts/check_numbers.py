@@ -171,7 +171,6 @@ def statistic_values() -> Table:
             "weights": statistic.weights(n).tolist(),
             "best": statistic.best(n, n_pos),
             "affine": statistic.affine(n_pos, n - n // 3),
-            "convex": statistic.is_convex(n),
         }
 
     table: Table = {}
@@ -215,7 +214,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     yield "dcg", RerankProblem(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
     yield "dcg, C", RerankProblem(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
     yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc"), 20_000
-    yield "subrank", RerankProblem(X[:9], y[:9], "dcg", rank="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
+    yield "subrank", RerankProblem(X[:9], y[:9], "dcg", ties="subrank", C=0.01), ("weight_space", *scip[1:]), 20_000
     limits = LinearConstraints([[1.0, -1.0]], [0.0])
     yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), box, 20_000
     X, y = features(24, 3), classes(24)
@@ -226,7 +225,7 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     gains = random.integers(0, 4, 24).astype(np.float64)
     qid = np.repeat([3, 1, 2], 8)
     yield "graded", RerankProblem(X, gains, "dcg", qid=qid, gain="linear"), (*box, "local_search"), 3_000
-    short = RerankProblem(X[:10], gains[:10], "wrs", rank="subrank", gain="linear")
+    short = RerankProblem(X[:10], gains[:10], "wrs", ties="subrank", gain="linear")
     yield "graded, subrank, wrs", short, ("weight_space",), 3_000
     mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalize=True)
     yield "normalised", mean, ("weight_space",), 3_000

@@ -36,9 +36,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from ltr.exact.demand import Demand
+from ltr.exact import RerankProblem
+from ltr.exact.constraints import Demand
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import RerankProblem
 from ltr.statistics import RankStatistic
 
 Vector = tuple[int, ...]
@@ -49,7 +49,7 @@ STATISTICS = (
     *("mrr@2", "hits@3", "precision@2", "recall@3", "hits@2", "weights"),
 )
 PRICES = (0.0, 0.01, 0.2)
-RANKS = ("resolved", "subrank")
+TIES = ("resolved", "subrank")
 
 
 # --- the paper's definitions -----------------------------------------------------------------------------------
@@ -118,9 +118,9 @@ def top_of(statistic: str) -> int:
     return int(cutoff) if name == "precision" else 1
 
 
-def slow_value(scores: Sequence, labels: Sequence, statistic: str, rank: str = "resolved") -> float:
+def slow_value(scores: Sequence, labels: Sequence, statistic: str, ties: str = "resolved") -> float:
     """The rank statistic of scores, compared exactly, ties pessimistically."""
-    all_ranks = resolved_ranks(scores, labels) if rank == "resolved" else subranks(scores)
+    all_ranks = resolved_ranks(scores, labels) if ties == "resolved" else subranks(scores)
     return slow_statistic((r + 1 for r, y in zip(all_ranks, labels, strict=True) if y == 1), statistic, len(labels))
 
 
@@ -130,13 +130,13 @@ def exact_scores(X, w) -> list[Fraction]:
     return [sum((a * Fraction(float(b)) for a, b in zip(weights, row, strict=True)), Fraction(0)) for row in X]
 
 
-def margin_ranks(beats: Callable[[int, int], bool], labels: Sequence, rank: str = "resolved") -> list[int]:
+def margin_ranks(beats: Callable[[int, int], bool], labels: Sequence, ties: str = "resolved") -> list[int]:
     """Ranks (1 to n) of the positives where `beats(i, k)` tells who wins; a list built from the top has ResolvedRanks.
 
     A positive is placed once as many negatives stand above it as it does not beat.
     """
     n, positives = len(labels), [i for i, label in enumerate(labels) if label == 1]
-    if rank == "subrank":
+    if ties == "subrank":
         return [1 + sum(beats(i, k) for k in range(n)) for i in positives]
     lost = [sum(1 for k in range(n) if labels[k] != 1 and not beats(i, k)) for i in positives]
     built = ""
@@ -145,13 +145,13 @@ def margin_ranks(beats: Callable[[int, int], bool], labels: Sequence, rank: str 
     return [n - position for position, sign in enumerate(built) if sign == "+"]
 
 
-def slow_margin_value(X, labels, w, statistic: str, margin: float, rank: str = "resolved") -> float:
+def slow_margin_value(X, labels, w, statistic: str, margin: float, ties: str = "resolved") -> float:
     """The rank statistic at w where i beats k only when w·(x_i - x_k) >= margin > 0, decided in rational arithmetic."""
     scores, limit = exact_scores(X, w), Fraction(float(margin))
-    return slow_statistic(margin_ranks(lambda i, k: scores[i] - scores[k] >= limit, labels, rank), statistic, len(X))
+    return slow_statistic(margin_ranks(lambda i, k: scores[i] - scores[k] >= limit, labels, ties), statistic, len(X))
 
 
-def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statistic: str, rank: str, margin=0) -> float:
+def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statistic: str, ties: str, margin=0) -> float:
     """The statistic of graded lists, sorted by score minus margin times grade.
 
     Of equal keys the lower gain stands above without a margin (a tie), the higher one with it (it wins by just that).
@@ -163,7 +163,7 @@ def slow_graded_value(scores: Sequence, gains: Sequence, qid: Sequence, statisti
         members = [i for i, own in enumerate(qid) if own == one]
         found = sum(gains[i] for i in members) if name == "recall" else 1.0
         a = slow_weights(statistic, len(members))
-        if rank == "subrank":
+        if ties == "subrank":
             ranks = [sum(scores[i] - scores[k] >= margin and scores[i] > scores[k] for k in members) for i in members]
         else:
             grades = sorted({gains[i] for i in members})
@@ -305,7 +305,7 @@ def remembered(optimum):
 
 
 def cell_optimum(
-    X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
+    X, y, statistic, C: float = 0.0, ties: str = "resolved", *, faces: bool = False, A=None
 ) -> tuple[float, np.ndarray]:
     """The largest objective over all weights (margin 0+), and weights in [-1, 1]^d that have it.
 
@@ -316,29 +316,29 @@ def cell_optimum(
         y: labels 0/1, (n,).
         statistic: a `RankStatistic` or its name.
         C: price of each non-zero weight.
-        rank: "resolved" or "subrank".
+        ties: "resolved" or "subrank".
         faces: also visit lower-dimensional cells.
         A: side constraints A w <= 0 (homogeneous ones keep the objective a function of the direction of w).
     """
-    value, _, w = cell_optimum_gap(X, y, statistic, C, rank, faces=faces, A=A)
+    value, _, w = cell_optimum_gap(X, y, statistic, C, ties, faces=faces, A=A)
     return value, w
 
 
 @remembered
 def cell_optimum_gap(
-    X, y, statistic, C: float = 0.0, rank: str = "resolved", *, faces: bool = False, A=None
+    X, y, statistic, C: float = 0.0, ties: str = "resolved", *, faces: bool = False, A=None
 ) -> tuple[float, float, np.ndarray]:
     """As `cell_optimum`, with the smallest strict difference at w in between: margins up to it change nothing."""
     rows, labels = _integer_rows(X), [int(v) for v in y]
     n, d = len(rows), len(rows[0])
     positives = [i for i in range(n) if labels[i] == 1]
-    others = [i for i in range(n) if labels[i] != 1] if rank == "resolved" else range(n)
+    others = [i for i in range(n) if labels[i] != 1] if ties == "resolved" else range(n)
     differences = [
         tuple(a - b for a, b in zip(rows[i], rows[k], strict=True)) for i in positives for k in others if k != i
     ]
 
     def value(w: Vector) -> float:
-        return slow_value([_dot(row, w) for row in rows], labels, str(statistic), rank)
+        return slow_value([_dot(row, w) for row in rows], labels, str(statistic), ties)
 
     best, gap, w = _best(differences, d, _unit(X), value, C, faces, A)
     return best, float(gap), _scaled(w)
@@ -364,20 +364,20 @@ def cell_optimum_pairs(
 def cell_optimum_graded(problem: RerankProblem, *, faces: bool = False, A=None) -> tuple[float, np.ndarray]:
     """As `cell_optimum` for graded lists (margin 0+), side constraints of the problem left out."""
     gains, qid = problem.gains.tolist(), problem.qid.tolist()
-    return _graded_optimum(problem.X, gains, qid, str(problem.statistic), problem.rank, problem.C, faces, A)
+    return _graded_optimum(problem.X, gains, qid, str(problem.statistic), problem.ties, problem.C, faces, A)
 
 
 @remembered
-def _graded_optimum(X, gains, qid, statistic, rank, C, faces, A):
+def _graded_optimum(X, gains, qid, statistic, ties, C, faces, A):
     rows = _integer_rows(X)
     differences = [
         tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
         for i, k in itertools.permutations(range(len(rows)), 2)
-        if qid[i] == qid[k] and (gains[i] > gains[k] or (rank == "subrank" and gains[i] > 0))
+        if qid[i] == qid[k] and (gains[i] > gains[k] or (ties == "subrank" and gains[i] > 0))
     ]
 
     def value(w: Vector) -> float:
-        return slow_graded_value([_dot(row, w) for row in rows], gains, qid, statistic, rank)
+        return slow_graded_value([_dot(row, w) for row in rows], gains, qid, statistic, ties)
 
     best, _, w = _best(differences, len(rows[0]), _unit(X), value, C, faces, A)
     return best, _scaled(w)
@@ -394,13 +394,13 @@ def cell_optimum_demanded(problem: RerankProblem, *, A=None) -> tuple[float, np.
         tuple(a - b for a, b in zip(rows[i], rows[k], strict=True))
         for i, k in itertools.permutations(range(len(rows)), 2)
         if qid[i] == qid[k]
-        and any(of.gains[i] > of.gains[k] or (of.rank == "subrank" and of.gains[i] > 0) for of in objectives)
+        and any(of.gains[i] > of.gains[k] or (of.ties == "subrank" and of.gains[i] > 0) for of in objectives)
     ]
 
     def statistic(of: RerankProblem, scores: Sequence) -> float:
         if of.binary:
-            return slow_value(scores, of.gains.tolist(), str(of.statistic), of.rank)
-        return slow_graded_value(scores, of.gains.tolist(), qid, str(of.statistic), of.rank)
+            return slow_value(scores, of.gains.tolist(), str(of.statistic), of.ties)
+        return slow_graded_value(scores, of.gains.tolist(), qid, str(of.statistic), of.ties)
 
     def value(w: Vector) -> float:
         scores = [_dot(row, w) for row in rows]
@@ -419,7 +419,7 @@ def optimum_of(problem) -> tuple[float, np.ndarray]:
     if isinstance(problem, PairwiseProblem):
         return cell_optimum_pairs(problem.X, problem.pairs, problem.weights, problem.C)
     if problem.binary:
-        return cell_optimum(problem.X, problem.gains, problem.statistic, problem.C, problem.rank)
+        return cell_optimum(problem.X, problem.gains, problem.statistic, problem.C, problem.ties)
     return cell_optimum_graded(problem)
 
 
@@ -451,7 +451,7 @@ def random_instance(seed: int, *, statistic: str | None = None, d: int | None = 
         if name == "weights"
         else RankStatistic.parse(name)
     )
-    return RerankProblem(X, y, measure, C=PRICES[seed % len(PRICES)], rank=RANKS[seed % len(RANKS)])
+    return RerankProblem(X, y, measure, C=PRICES[seed % len(PRICES)], ties=TIES[seed % len(TIES)])
 
 
 def random_pairwise(seed: int) -> PairwiseProblem:
@@ -478,7 +478,7 @@ def graded_problem(X, gains, qid=None, statistic="dcg", C=0.0, margin=1e-4, **op
     return RerankProblem(X, gains, statistic, C, margin, qid=qid, gain="linear", **options)
 
 
-def random_graded(seed: int, *, rank: str | None = None) -> RerankProblem:
+def random_graded(seed: int, *, ties: str | None = None) -> RerankProblem:
     """A tiny graded problem: 1 to 3 lists mixed up, up to 4 gains; cycles as `random_instance` does."""
     rng = np.random.default_rng([20180803, seed])
     n = int(rng.integers(2, 9))
@@ -488,7 +488,7 @@ def random_graded(seed: int, *, rank: str | None = None) -> RerankProblem:
     qid, measure = rng.integers(-1, int(rng.integers(0, 3)), size=n), STATISTICS[seed % len(STATISTICS)]
     if measure == "weights":  # they fit lists of one length
         qid, measure = None, RankStatistic.from_weights(np.cumsum(rng.integers(0, 4, size=n)) / 4.0)
-    return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], rank=rank or RANKS[seed % len(RANKS)])
+    return graded_problem(X, gains, qid, measure, PRICES[seed % len(PRICES)], ties=ties or TIES[seed % len(TIES)])
 
 
 def random_demanded(seed: int, **options) -> RerankProblem:

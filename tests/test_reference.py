@@ -8,8 +8,8 @@ import pytest
 
 from tests.reference import (
     PRICES,
-    RANKS,
     STATISTICS,
+    TIES,
     cell_optimum,
     cell_optimum_gap,
     cell_optimum_pairs,
@@ -76,7 +76,7 @@ def test_with_a_vanishing_margin_the_list_built_from_the_top_has_resolved_ranks(
     for seed in range(100):
         p = random_instance(seed)
         w = np.random.default_rng(seed).integers(-2, 3, size=p.d).astype(float)
-        for rank in RANKS:
+        for rank in TIES:
             expected = slow_value((p.X @ w).tolist(), p.y.tolist(), str(p.statistic), rank)
             assert slow_margin_value(p.X, p.y, w, str(p.statistic), 1e-9, rank) == pytest.approx(expected)
 
@@ -124,10 +124,10 @@ def test_optimum_is_attained_under_the_margin_of_the_instances():
     narrowest = math.inf
     for seed in range(234):
         p = random_instance(seed)
-        value, gap, w = cell_optimum_gap(p.X, p.y, p.statistic, p.C, p.rank)
+        value, gap, w = cell_optimum_gap(p.X, p.y, p.statistic, p.C, p.ties)
         assert np.abs(w).max() in (0.0, 1.0)
         assert p.evaluate(w) == pytest.approx(value, abs=1e-9)
-        assert slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.rank) == pytest.approx(
+        assert slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.ties) == pytest.approx(
             value + p.C * np.count_nonzero(w)
         )
         narrowest = min(narrowest, gap or math.inf)
@@ -137,8 +137,8 @@ def test_optimum_is_attained_under_the_margin_of_the_instances():
 def test_no_sampled_weights_and_no_lower_dimensional_cell_beat_the_optimum():
     for seed in range(102):
         p = random_instance(seed)
-        value, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
-        everywhere, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, faces=True)
+        value, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties)
+        everywhere, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties, faces=True)
         assert everywhere == pytest.approx(value, abs=1e-12)
         for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 1.0), repeat=p.d):
             assert p.evaluate(w) <= value + 1e-9
@@ -160,10 +160,10 @@ def test_homogeneous_side_constraints():
         p = random_instance(seed)
         rng = np.random.default_rng(seed)
         A = rng.integers(-1, 2, size=(2, p.d)).astype(float)
-        value, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)
+        value, w = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties, A=A)
         assert np.all(A @ w <= 1e-12)
         assert p.evaluate(w) == pytest.approx(value, abs=1e-9)
-        assert value <= cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)[0] + 1e-12
+        assert value <= cell_optimum(p.X, p.y, p.statistic, p.C, p.ties)[0] + 1e-12
         for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 0.5, 1.0), repeat=p.d):
             if np.all(A @ w <= 0):
                 assert p.evaluate(w) <= value + 1e-9
@@ -171,8 +171,8 @@ def test_homogeneous_side_constraints():
 
 def test_instances_cover_what_they_promise():
     problems = [random_instance(seed) for seed in range(102)]
-    met = {(seed % len(STATISTICS), p.C, p.rank) for seed, p in enumerate(problems)}
-    assert len(met) == len(STATISTICS) * len(PRICES) * len(RANKS)
+    met = {(seed % len(STATISTICS), p.C, p.ties) for seed, p in enumerate(problems)}
+    assert len(met) == len(STATISTICS) * len(PRICES) * len(TIES)
     assert {p.d for p in problems} == {1, 2, 3}
     assert {p.n for p in problems} == set(range(2, 9))
     assert any(len(np.unique(p.X, axis=0)) < p.n for p in problems)

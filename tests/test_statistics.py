@@ -138,7 +138,7 @@ def test_weights_have_a_finite_sum():
     assert RankStatistic.parse("power(p=1e308)").best(1, 1) == 1.0
     for name, n in (("power(p=1024)", 2), ("power(p=1e308)@1", 3), ("weights(1e308,1e308)", 2)):
         statistic = RankStatistic.parse(name)
-        for use in (lambda s, k: s.weights(k), lambda s, k: s.best(k, k), lambda s, k: s.is_convex(k)):
+        for use in (lambda s, k: s.weights(k), lambda s, k: s.best(k, k)):
             with pytest.raises(ValueError, match=rf"the weights of a list of {n} must have a finite sum, got "):
                 use(statistic, n)
 
@@ -159,17 +159,6 @@ def test_auc_is_the_share_of_ordered_pairs():
 def test_the_best_value_puts_all_positives_on_top():
     # 1/log2(2) + 1/log2(3)
     assert RankStatistic("dcg").best(10, 2) == pytest.approx(1 + 1 / math.log2(3), abs=1e-15)
-
-
-@pytest.mark.parametrize("name", ["auc", "wta", "mrr", "dcg", "dcg(base=e)", "power(p=1)", "power(p=2)", "power(p=4)"])
-@pytest.mark.parametrize("n", [2, 3, 50, 4000])
-def test_convex_statistics_are_known(name, n):
-    assert RankStatistic.parse(name).is_convex(n)
-
-
-@pytest.mark.parametrize("name", ["dcg@3", "pauc@3", "hits@3", "power(p=0.5)", "weights(0,1,1,1,1,1,1,1)"])
-def test_other_statistics_are_not_convex(name):
-    assert not RankStatistic.parse(name).is_convex(8)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +192,7 @@ def test_hits_and_what_they_are_shares_of(name, value, best):
 @pytest.mark.parametrize(("name", "nearest"), [("ap", "'dcg' .* 'hits@50'"), ("ap@9", "'dcg@9' .* 'hits@9'")])
 def test_average_precision_has_a_value_but_no_weights(name, nearest):
     statistic = RankStatistic.parse(name)
-    for use in (statistic.weights, statistic.is_convex, lambda n: statistic.check_linear()):
+    for use in (statistic.weights, lambda n: statistic.check_linear()):
         with pytest.raises(ValueError, match=f"statistic {name}: average precision is no sum .* {nearest}"):
             use(5)
     with pytest.raises(ValueError, match="n must be an integer of at least 1, got 0"):

@@ -485,7 +485,6 @@ def two_stage_ranker(
     """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
     options = section.model_dump(exclude={*_NOT_OF_THE_RANKER, *LIMITS})
-    options["ties"] = options.pop("rank")
     options |= read_demands(len(columns), columns, **section.column_demands()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem

@@ -25,7 +25,7 @@ from ltr.data.dataset import Features
 from ltr.demands import RankerKind
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, Ties
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve

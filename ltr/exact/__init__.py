@@ -8,10 +8,10 @@ same rows; `front` finds what they cost, and `rank_ranges` where each row stands
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from ltr.exact.constraints import LinearConstraints
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand, LinearConstraints
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, Solver, solve
 from ltr.exact.state import Ending, Limits, SolveState

@@ -1,6 +1,6 @@
 r"""Bounds for one or two columns: branch and bound over arcs of directions, without pairs.
 
-Scaling weights up loses no comparison (`ltr.exact.problem`), so two weights are searched on the four sides of the
+Scaling weights up loses no comparison (`ltr.exact.reranking`), so two weights are searched on the four sides of the
 square ``max |w_j| = 1``: w = (1, t), (-1, t), (t, 1) and (t, -1) with t from -1 to 1. On a side the key
 ``w·x - margin * grade`` of every row is linear in t. So on an arc low <= t <= high a pair is lost everywhere if it is
 lost at both ends, and counting these pairs by sorting bounds the statistic (``ltr/native/arcs.cpp``).
@@ -21,17 +21,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import FloatArray
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped, scalable
 from ltr.native import Arcs
 
-_BATCH, _LONG = 4, 400_000  # arcs halved together, times threads, and items of these together: tenths of a second
-_MOST_ENTRIES = 100_000_000  # of statistic tables: layers times items of every list
 _ITEM_BYTES, _ENTRY_BYTES = 200, 24  # memory of an item, times threads, and of an entry
-_PER_ITEM, _FEW = 4, 1000  # changes up to which all are visited: per item, and at least
 _EQUAL = 1e-12  # share of the statistic's size up to which values are equal
 _NARROWEST = 1e-14  # width of an arc that is not halved any more
 
@@ -79,19 +78,19 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
 
     The memory that is left must be enough, too.
     """
-    if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.rank == "subrank" and not problem.relaxed):
+    if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.ties == "subrank" and not problem.relaxed):
         return False
-    sides, most = problem.constraints, problem.max_nonzeros
+    most = problem.max_nonzeros
     limited = most is not None and most + len(problem.free) < problem.d
     if problem.C > 0 or problem.integer is not None or problem.required or limited or problem.demanded:
         return False
-    if (sides is not None and not sides.linear) or not scalable(problem):
+    if not problem.linear or not scalable(problem):
         return False
     items = problem.ranked_items()
     layers = 1.0 + np.maximum.reduceat(items.steps, items.start[:-1])
     entries = float(layers @ np.diff(items.start))
     needed = entries * _ENTRY_BYTES + problem.n * threads * _ITEM_BYTES
-    return entries <= _MOST_ENTRIES and needed <= state.memory.left
+    return entries <= tuning.ARC_ENTRIES and needed <= state.memory.left
 
 
 def search_arcs(state: SolveState, threads: int) -> Ending:
@@ -117,9 +116,10 @@ def search_arcs(state: SolveState, threads: int) -> Ending:
     with np.errstate(over="ignore"):
         offset = ranking.margin * items.steps.astype(np.float64)
     arcs = Arcs(items.row, offset, items.gain, items.start, items.weight, items.weight_at, items.shift, threads)
-    most = float(max(_FEW, _PER_ITEM * len(items.row)))
+    most = float(max(tuning.ARC_CHANGES, tuning.ARC_CHANGES_PER_ITEM * len(items.row)))
     columns = np.ascontiguousarray(ranking.X.T)
-    number, batch = itertools.count(), threads * max(1, min(_BATCH, _LONG // len(items.row)))
+    number = itertools.count()
+    batch = threads * max(1, min(tuning.ARCS_TOGETHER, tuning.ARC_ITEMS_TOGETHER // len(items.row)))
     waiting: list[tuple[float, int, _Arc]] = []
 
     def add(side: _Side, parts: list[tuple[float, float, float]]) -> None:

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.exact.constraints import set_fields
-from ltr.exact.problem import FloatArray, Gain, IntArray, Problem, RerankProblem
+from ltr.exact.problem import FloatArray, Gain, IntArray, Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.outcomes import Times, label_kind
 from ltr.statistics import RankStatistic
 

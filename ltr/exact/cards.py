@@ -39,8 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.checks import is_whole, one_of
 from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
-from ltr.exact.constraints import set_fields
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand, set_fields
 from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import (
     Demanded,

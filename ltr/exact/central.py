@@ -31,15 +31,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.exact.problem import FloatArray, RerankProblem
+from ltr.exact import tuning
+from ltr.exact.problem import FloatArray
+from ltr.exact.reranking import RerankProblem
 from ltr.native import sample_steps
 
 SHARPNESS = 6.0
 """Logarithm of the factor by which weights count more if their statistic is larger by one deviation."""
-
-_WALKERS, _STEPS, _BURN_IN = 32, 48, 16  # steps of each walker, and the first of them, which are not averaged
-_FEWEST = 8  # least number of walkers, for long lists: the statistic is smoother there
-_ROWS = 200_000  # rows times walkers, above which fewer walkers are used
 
 
 def central_weights(
@@ -48,15 +46,14 @@ def central_weights(
     """Return a mean of the weights near a start, in which weights that order the lists well count more.
 
     Args:
-        problem: the lists. `C` and `max_nonzeros` are ignored: every column that is not fixed is used.
+        problem: the lists. `C` and `max_nonzeros` are ignored.
         start: weights at the centre of the prior, (d,); they must satisfy the side constraints.
         spread: standard deviation of each weight under the prior, > 0.
         fixed: columns whose weights stay as they are at the start.
         seed: seed of the random draws; the same arguments give the same weights.
 
     Returns:
-        Weights scaled into the box, (d,); the start itself if the mean violates the side constraints, which can happen
-        only if one of their limits is not 0.
+        Weights in the box, (d,); the start itself if the mean violates the side constraints.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -84,9 +81,9 @@ def central_weights(
         free=free,
         base=(problem.X @ origin)[rows],
         Z=problem.X[np.ix_(rows, free)].T,
-        walkers=min(_WALKERS, max(_FEWEST, _ROWS // problem.n)),
-        steps=_STEPS,
-        burn_in=_BURN_IN,
+        walkers=min(tuning.CENTRAL_WALKERS, max(tuning.CENTRAL_FEWEST, tuning.CENTRAL_ROWS // problem.n)),
+        steps=tuning.CENTRAL_STEPS,
+        burn_in=tuning.CENTRAL_BURN_IN,
         sharpness=SHARPNESS / deviation,
         spread=spread,
         seed=seed,

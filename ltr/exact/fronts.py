@@ -1,10 +1,10 @@
 """The front of two statistics: how much of one has to be given up for how much of the other, proven point by point.
 
 A pair of values (S(w), S_2(w)) is on the front if no feasible weights have a larger value of one and no smaller value
-of the other. The points are found from the end with the largest S on. Each of them takes two problems of two statistics
-(`ltr.exact.demand`): the largest S among weights that bring S_2 to a least value, then the largest S_2 among those that
-keep this S. The next least value is one step beyond the S_2 reached, until no weights reach it, which is proven too.
-So what lies between two points that follow each other is less than one step better in S_2.
+of the other. The points are found from the end with the largest S on. Each takes two problems with a demand: the
+largest S among weights that bring S_2 to a least value, then the largest S_2 among those that keep this S. The next
+least value is one step beyond the S_2 reached, until no weights reach it, which is proven too. So what lies between two
+points that follow each other is less than one step better in S_2.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from numpy.typing import ArrayLike
 
 from ltr.checks import as_float
 from ltr.display.html import fact_table
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
-from ltr.exact.problem import FloatArray, RerankProblem
+from ltr.exact import tuning
+from ltr.exact.constraints import DEMAND_TOLERANCE, Demand
+from ltr.exact.problem import FloatArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
@@ -31,7 +33,6 @@ from ltr.statistics import RankStatistic
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_STEPS = 20  # about how many points there are unless a step is given
 _SMALLEST = 10 * DEMAND_TOLERANCE  # of a step, relative to the largest value
 
 
@@ -117,9 +118,7 @@ def front(
     Args:
         problem: the problem; demands and everything else that it asks of weights hold for all points, C is left out.
         statistic: the second statistic, a `RankStatistic` or its name.
-        labels: labels of the second statistic, numbers >= 0 that are gains as they are, (n,); None for those of the
-            problem.
-        normalize: divide the second statistic by the value of a perfect order.
+        labels, normalize: as for `Demand`.
         name: what the second statistic is called; None for its formula.
         step: least difference of the second statistic between two points; None for a twentieth of its range, or for
             its unit where it is counted in whole numbers and that is more.
@@ -168,7 +167,7 @@ def front(
         points.append(FrontPoint(weights, value, reached, max(first.bound, value), max(second.bound, reached), proven))
         if step is None:
             largest = solved(other).bound if len(points) == 1 else reached
-            step = max((largest - reached) / _STEPS, other.step, _SMALLEST * other.trivial_bound)
+            step = max((largest - reached) / tuning.FRONT_STEPS, other.step, _SMALLEST * other.trivial_bound)
         if (least := reached + step) > other.trivial_bound * (1 + DEMAND_TOLERANCE):
             complete = True
             break

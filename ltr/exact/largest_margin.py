@@ -37,29 +37,22 @@ _BYTES = PAIR_BYTES + 40  # bytes per pair, its scores included
 def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") -> FloatArray:
     r"""Return the weights with the largest margin among those that win every comparison that w wins.
 
-    Over the pairs that w wins, with δ the difference of their features and h their steps (1 except in lists with more
-    than two gains, see `ltr.exact.levels`), and with ``v_j = 0`` where ``w_j = 0`` if C > 0 and column j is not
-    free:
+    Over the pairs that w wins, with δ the difference of their features and h their steps (`ltr.exact.levels`), and with
+    ``v_j = 0`` where ``w_j = 0`` if C > 0 and column j is not free:
 
         maximise m / ||v||   subject to   v·δ >= m h,   m >= margin,   -1 <= v <= 1,   A v <= b.
 
-    The norm is the Euclidean one or the largest ``|v_j|``: ``"l2"`` gives the hyperplane of a support vector machine
-    without slack (a quadratic program), ``"max"`` a linear program, in which ||v|| = 1 wherever v may be scaled.
+    ``"l2"`` gives the hyperplane of a support vector machine without slack (a quadratic program), ``"max"``, with the
+    largest ``|v_j|`` for the norm, a linear program. Where a side constraint has a limit other than 0, directions do
+    not compare, and ``"l2"`` takes the linear program too.
 
-    *The objective never falls.* A pair that w loses may be won, which never lowers the value. The answer must win its
-    pairs beyond rounding, and `Problem.evaluate` and `Problem.feasible` decide. If one of them rejects it, no weights
-    have a larger margin, w wins nothing, or the pairs do not fit into half of the free memory, w is returned unchanged.
-
-    *Side constraints.* ``||v||_2`` compares directions, so it needs constraints that hold for every multiple of v.
-    Where a limit b_j is not 0, ``"l2"`` solves the program of ``"max"`` without ||v||.
+    The objective never falls: w is returned as it is if the answer is not feasible or evaluates as worse, if no weights
+    have a larger margin, or if the pairs do not fit into half of the free memory.
 
     Args:
         problem: a problem of any kind; its features are used as given, so their units matter.
         w: weights of shape (d,).
         norm: ``"l2"`` or ``"max"``.
-
-    Returns:
-        Weights in the box, float64 of shape (d,).
 
     Raises:
         ValueError: the norm is unknown, or the weights have another length or are not finite.
@@ -67,7 +60,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     Source: Vapnik, *The Nature of Statistical Learning Theory* (1995), section 5.4, for the largest margin.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0]], [0, 1, 1])
         >>> maximise_margin(problem, [1.0, 0.01]).round(9).tolist()  # the bisector of (2, 0) and (0, 2)
         [1.0, 1.0]
@@ -219,7 +212,7 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
     if no weights clear the margin to about 1e-6.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 0.0], [1.0, 1.0]], [0, 1])
         >>> deepest(problem, problem.X[[1]] - problem.X[[0]], np.array([True, False])).tolist()
         [1.0, 0.0]

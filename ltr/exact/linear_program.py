@@ -28,12 +28,9 @@ def minimize_linear(
     SciPy has the same solver, but takes a quarter of a second to import, as long as many a proof.
 
     Args:
-        cost: (columns,).
-        A: (rows, columns).
-        b: (rows,).
-        low: (columns,), infinite where there is no limit.
-        high: (columns,), infinite where there is no limit.
-        price: (rows,), > 0, what it costs to exceed a row's limit by 1; None for infinity in all rows.
+        cost, low, high: one number per column; limits may be infinite.
+        A, b: rows, (rows, columns) and (rows,).
+        price: what it costs to exceed a row's limit by 1, > 0, (rows,); None for infinity in all rows.
         time_limit: seconds, > 0.
 
     Examples:

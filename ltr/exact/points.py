@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact.constraints import SIDE_TOLERANCE
-from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import Demanded, FloatArray, IntArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.supports import bounds_of
@@ -81,7 +82,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     from ltr.exact.weight_space.search import out_of_reach
 
     problem = state.problem
-    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.rank != "resolved":
+    if not isinstance(problem, RerankProblem) or problem.integer is None or problem.ties != "resolved":
         return None
     if problem.free or problem.demanded:
         return None

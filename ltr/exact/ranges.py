@@ -8,19 +8,16 @@ feasible and its statistic is at least a share ``1 - within`` of the best value.
 
 within its list of n rows. So some good scorer brings r to its best place however ties fall, and another one leaves it
 at its worst; rows that are closer than the margin, or equal in all columns, are ties. Either is a problem of two
-statistics (`ltr.exact.demand`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
+statistics (`ltr.exact.constraints`): the sum of ranks of r alone, or of all others, is maximised, subject to the demand
 that the scorer is good.
 
-All rows share what is found. Good weights are sampled around the best ones first, and whatever is found for one row is
-offered to all. Each side of a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it
-may be better than what is reached are closed, side by side and more of them from round to round. Values are whole
-numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an outer interval, which no
-good scorer leaves.
+Good weights are sampled around the best ones first, and whatever is found for one row is offered to all. Each side of
+a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it may be better than what is
+reached are closed, side by side and more of them from round to round. Values are whole numbers, so a bound less than
+one place away is a proof. Where time is up, the bounds give an outer interval, which no good scorer leaves.
 
-**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
-with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
-steps however many rows there are, and no list of good cards is kept. Cards tie by design, so all ties count: in the
-row's favour for its best place, against it for its worst.
+**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Cards
+tie by design, so all ties count: in the row's favour for its best place, against it for its worst.
 """
 
 from __future__ import annotations
@@ -38,7 +35,8 @@ from numpy.typing import NDArray
 from ltr.checks import as_float
 from ltr.exact import tuning
 from ltr.exact.cards import NONE_MEETS, CardProblem, within_time
-from ltr.exact.problem import FloatArray, IntArray, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Solution
 from ltr.exact.state import Limits, SolveState, Stopped, scalable
 from ltr.exact.weight_space.coordinates import adapted, apply_to
@@ -50,11 +48,6 @@ from ltr.threads import available_threads
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_SAMPLES, _SHARE = 4_000, 0.1  # weights that are sampled, and share of the time for them
-_STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
-_BRIEF = 0.25  # seconds for a first bound on a side
-_FIRST, _GROWTH = 5e7, 3.0  # pairs examined for a side in the first round that closes boxes, and their growth
-_PART = 0.05  # share of the time of a proof for better weights
 _WHOLE = 1e-6  # by which a rank may differ from a whole number through rounding
 
 
@@ -71,8 +64,7 @@ class RankRanges:
         ties: other rows of its list that are equal to each row in all columns, (n,): they share its places. 0 for
             cards, where `best` and `worst` count all ties.
         seconds: wall time.
-        cards: number of good cards, None for other scorers; those of the same columns that order all possible rows
-            alike count once.
+        cards: number of good cards, None for other scorers; those that order all possible rows alike count once.
     """
 
     least: float
@@ -120,11 +112,7 @@ class RankRanges:
         return f"RankRanges({len(self.best)} rows, {int(self.exact.sum())} of them exact; least={self.least:.6g})"
 
     def plot(self, first: int | None = None) -> Figure:
-        """Return a picture of the interval of each row as a matplotlib figure, best rows on top.
-
-        Args:
-            first: length of the top of the list, drawn as a line.
-        """
+        """Return a picture of the interval of each row as a matplotlib figure, with a line below the `first` rows."""
         from ltr.display.figures import intervals_figure
 
         title = f"places over all scorers with a statistic of at least {self.least:.4g}"
@@ -226,22 +214,22 @@ def rank_ranges(
 
     pool = _Pool(problem, sides)
     pool.take(solution.weights)
-    _sample(problem, least, solution.weights, pool, seed, began + _SHARE * time_limit)
+    _sample(problem, least, solution.weights, pool, seed, began + tuning.RANGES_SHARE * time_limit)
     found = (
         adapted(problem, solution.weights, np.eye(problem.d))
         if problem.d >= tuning.ADAPTED_FROM and apply_to(problem)
         else None
     )
     T = None if found is None else found[0]
-    allowance, waiting = _FIRST, [side for side in sides if side.open]
+    allowance, waiting = tuning.RANGES_FIRST, [side for side in sides if side.open]
     for side in waiting:
-        if side.open and (room := min(_BRIEF, left())) > 0:
+        if side.open and (room := min(tuning.RANGES_BRIEF, left())) > 0:
             _bound(side, side.state(room, should_stop), pool, threads, T)
     while (waiting := [side for side in waiting if side.open and not side.stuck]) and left() > 0:
         for side in waiting:
             if side.open and (room := left()) > 0:
                 _close(side, side.state(room, should_stop), pool, threads, T, allowance)
-        allowance *= _GROWTH
+        allowance *= tuning.RANGES_GROWTH
     return _ranges(problem, least, sides, time.monotonic() - began)
 
 
@@ -291,12 +279,13 @@ def _sample(problem: RerankProblem, least: float, start: FloatArray, pool: _Pool
     rng, good = np.random.default_rng(seed), [start]
     spread = problem.X.std(axis=0)
     unit = np.where(spread > 0, spread.max(initial=0.0) / np.where(spread > 0, spread, 1.0), 0.0)
-    for _ in range(_SAMPLES):
+    for _ in range(tuning.RANGES_SAMPLES):
         if time.monotonic() > until:
             return
         w = good[int(rng.integers(len(good)))]
         size = float(np.abs(w / np.where(unit > 0, unit, 1.0)).max())  # in units of equal spread
-        step = rng.choice(_STEPS) * size * unit * rng.normal(size=problem.d) * (rng.random(problem.d) < rng.random())
+        length = rng.choice(tuning.RANGES_STEPS) * size
+        step = length * unit * rng.normal(size=problem.d) * (rng.random(problem.d) < rng.random())
         w = np.where(w != 0, w + step, 0.0) if problem.max_nonzeros is not None else w + step
         largest = float(np.abs(w).max())
         w = problem.in_box(w / largest * problem.reach if scalable(problem) and largest > 0 else w)
@@ -310,7 +299,7 @@ def _bound(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     """Take over a bound on a side, and what is found for it, in the time of a state."""
     with contextlib.suppress(Stopped):
         if out_of_reach(state) is None:
-            prove(state, threads, T, _PART, relaxed=False)
+            prove(state, threads, T, tuning.RANGES_PART, relaxed=False)
         else:
             side.stuck = True
     side.take(state, pool)
@@ -321,24 +310,24 @@ def _close(side: _Side, state: SolveState, pool: _Pool, threads: int, T: FloatAr
     searchable = space_of(side.problem, T)
     narrow, left = NarrowBoxes(state, side.problem), side.left or [searchable.roots]
 
-    def cutoff() -> int:
+    def target() -> int:
         return searchable.integer(max(state.value, side.reached) + 1.0) - 1  # values are whole, and so are tables
 
     def found(w: FloatArray) -> None:
         offer_candidate(state, w if searchable.space.fixed else w / np.abs(w).max(), sparse=False)
 
     def ends() -> bool:
-        workers.least_cutoff = cutoff()
+        workers.least_target = target()
         state.check()
         return False
 
     with WorkerPool(searchable, threads, found, lambda box: narrow.settle(searchable, box)) as workers:
         workers.trusted = False
         with contextlib.suppress(Stopped):
-            done = workers.close(Boxes.joined(left), cutoff(), ends, allowance)
+            done = workers.close(Boxes.joined(left), target(), ends, allowance)
             side.left = done.left
             if not done.left:
-                side.stuck = done.unresolved > cutoff()
+                side.stuck = done.unresolved > target()
                 best = max(state.value, side.reached)
                 state.prove(searchable.objective(done.unresolved) if side.stuck else best + 0.5)
     side.take(state, pool)

@@ -48,10 +48,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class TracePoint:
-    """The state of a solve after `seconds`: the best value known, the bound proven and the nodes processed.
-
-    `model_bound` is the bound that the solver has proven for its own model, see `Solution`.
-    """
+    """The state of a solve after `seconds`; the other fields are those of a `Solution`."""
 
     seconds: float
     incumbent: float
@@ -83,9 +80,8 @@ class Solution:
         nodes: branch-and-bound nodes, 0 for a search without a tree.
         trace: incumbent and bound over time, seconds ascending.
         message: further information for the user; may be empty.
-        model_bound: bound that the solver proved for its own model, None without one. It is above `bound` where the
-            trivial bound is lower. It may be below where the model admits fewer weights than the problem, as the
-            paper's ResolvedRank does; it is then valid for those weights only.
+        model_bound: bound that the solver proved for its own model, None without one. Where the model admits fewer
+            weights than the problem, as the paper's ResolvedRank does, it is valid for those only.
     """
 
     weights: NDArray[np.float64]

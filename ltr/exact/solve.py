@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_sequence, check_callable
+from ltr.exact import tuning
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.problem import FloatArray, Problem
@@ -71,23 +72,15 @@ class _Methods(Mapping[str, Solver]):
 METHODS: Mapping[str, Solver] = _Methods()
 """The methods by name."""
 
-_SHARE, _ROOM = 0.1, 1.2  # share of the time for single features before the search; times what they took, after it
-_GRACE = 0.2  # seconds after a limit in which single features are still compared
-_PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
-
 
 def choose_method(problem: Problem) -> tuple[str, str]:
-    """Return the method that ``"auto"`` stands for, and why.
-
-    It is ``weight_space`` for every problem: the only one whose bounds come down within seconds on lists of 50 and
-    more, see ``docs/exact.md``. With many features no method proves much, and the reason says so.
-    """
+    """Return the method that ``"auto"`` stands for, and why."""
     if isinstance(problem, CardProblem):
         return "cards", "the problem is one of points"
     if isinstance(problem, RiskProblem):
         return "lattice", "the problem is one of a logistic loss"
     features = f"{problem.d} feature{'s are' if problem.d > 1 else ' is'}"
-    if problem.d <= _PROVABLE:
+    if problem.d <= tuning.PROVABLE:
         return "weight_space", f"{features} few enough for a proof"
     return "weight_space", f"{features} many for a proof, the bound may stay high"
 
@@ -111,9 +104,8 @@ def solve(
 ) -> Solution:
     """Return the best weights found for a problem, with a bound that says how far from the optimum they can be.
 
-    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far, their value
-    recomputed outside the solver, and a valid bound; no exception is raised once the arguments are accepted, except
-    one from `on_progress` or `should_stop`.
+    Whatever stops the solver (a limit, Ctrl-C, `should_stop`), the answer has the best weights so far and a valid
+    bound; only `on_progress` and `should_stop` can raise once the arguments are accepted.
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -127,7 +119,7 @@ def solve(
         ValueError: an unknown method, a method that cannot solve this problem, or warm starts of another shape.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]), limits=Limits(time_limit=10))
         >>> solution.status, round(solution.value, 4), solution.gap
         (<Status.OPTIMAL: 'optimal'>, 0.6309, 0.0)
@@ -183,10 +175,11 @@ def _run(
             state.offer(w)
         # where single features take long, most of them are compared after the search, in the time that is left for them
         began, limit = state.seconds, state.limits.time_limit
-        offered = _offer_single_features(state, features, interrupts, _SHARE * limit)
+        offered = _offer_single_features(state, features, interrupts, tuning.FEATURES_SHARE * limit)
         left = (2 * state.problem.d - offered) * (state.seconds - began) / max(1, offered)
         if left > 0:
-            state.limits = dataclasses.replace(state.limits, time_limit=max(limit / 2, limit - _ROOM * left))
+            shorter = max(limit / 2, limit - tuning.FEATURES_ROOM * left)
+            state.limits = dataclasses.replace(state.limits, time_limit=shorter)
         with state.clock_stopped():  # Ctrl-C in the middle of an import may be lost, or leave a broken module
             getattr(solver, "prepare", lambda: None)()
         interrupts.arm()
@@ -198,14 +191,11 @@ def _run(
 def _offer_single_features(
     state: SolveState, features: Iterator[FloatArray], interrupts: Interrupts, seconds: float = math.inf
 ) -> int:
-    """Offer the weights of single features that are left, for some seconds; return how many were offered.
-
-    Once a limit is reached, there is a fifth of a second left for that.
-    """
+    """Offer weights of single features for some seconds, a moment where a limit is reached; return how many."""
     until, end = math.inf, state.seconds + seconds
     for offered in itertools.count():
         if until == math.inf and (interrupts.count or state.remaining == 0 or state.stop_requested()):
-            until = state.seconds + _GRACE
+            until = state.seconds + tuning.FEATURES_GRACE
         if state.seconds > min(until, end) or state.closed(claimed=False) or (w := next(features, None)) is None:
             return offered
         state.offer(w)
@@ -219,7 +209,7 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
     sign of that difference.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0.0, 3.0], [1.0, 0.0], [2.0, 0.0]], [0, 1, 0])
         >>> [w.tolist() for w in single_features(problem)]
         [[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]

@@ -22,19 +22,17 @@ import psutil
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_float, is_whole
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 
 MEGABYTE = 2**20
 TOLERANCE = 0.5e-12  # of the statistic's size: values closer than this are one value
-_SHARE = 0.5  # share of the free memory that a solve may use if no limit is given
-_PAUSE = 0.05  # seconds between two measurements of the process
 _SNAP = 1e-9  # weights this small are solver noise
 _CONTRADICTION = 1e-6  # a bound this far below a value is wrong, not rounded; relative to the statistic's size
 _PROOF = 1e-9  # difference of value and bound up to which a solver's claim of optimality is accepted, likewise
 _ROUNDING = 1e-12  # the same if no solver claims a proof
 _WHOLE = 1e-6  # share of a step by which a bound may be below a whole number of them through rounding
-_PACE = 0.1  # seconds between trace points that only lower the bound
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _PATIENCE = 3  # presses of Ctrl-C after which KeyboardInterrupt is raised whatever runs
 
@@ -49,14 +47,10 @@ class Limits:
         node_limit: largest number of branch-and-bound nodes; None for no limit.
         memory_limit: megabytes (of 2^20 bytes) that the solve may add to the process; None is half of what the machine
             has free. Where the pairs do not fit, a local search without them runs, and nothing is proven.
-        seed: seed of the local search and of the solver's random choices, from 0 to 2^31 - 1.
+        seed: seed of all random choices, from 0 to 2^31 - 1.
 
     Raises:
         ValueError: a field outside its range.
-
-    Examples:
-        >>> Limits(time_limit=5, gap=0.01)
-        Limits(time_limit=5, gap=0.01, node_limit=None, memory_limit=None, seed=0)
     """
 
     time_limit: float = 60.0
@@ -79,29 +73,20 @@ class Limits:
 
 
 class Memory:
-    """A limit on the memory that is added to the process after this object is made.
-
-    Args:
-        limit: megabytes (of 2^20 bytes); None is half of what the machine has free.
-    """
+    """A limit on the megabytes added to the process after this object is made; None is half of what is free."""
 
     def __init__(self, limit: float | None = None) -> None:
         self._process = psutil.Process()
         self._began, self._measured_at, self._used = self._process.memory_info().rss, -math.inf, 0.0
-        self.limit = _SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
+        self.limit = tuning.MEMORY_SHARE * psutil.virtual_memory().available if limit is None else limit * MEGABYTE
 
     @property
     def left(self) -> float:
         """Bytes that may still be added, as seen a moment ago."""
         now = time.monotonic()
-        if now - self._measured_at >= _PAUSE:
+        if now - self._measured_at >= tuning.MEMORY_PAUSE:
             self._measured_at, self._used = now, float(self._process.memory_info().rss - self._began)
         return self.limit - max(0.0, self._used)
-
-    @property
-    def exceeded(self) -> bool:
-        """Whether more was added than the limit allows."""
-        return self.left < 0
 
 
 @dataclass(frozen=True)
@@ -124,8 +109,7 @@ def scalable(problem: Problem) -> bool:
     """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
 
     ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms minus their tolerance,
-    which grows with them. Scaling up keeps every won comparison and every zero, and the size of weights has no price,
-    so it never lowers the objective.
+    which grows with them. Scaling up never lowers the objective either (`ltr.exact.reranking`).
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
@@ -231,7 +215,7 @@ class SolveState:
             raise Stopped(Status.TIME_LIMIT)
         if self.stop_requested():
             raise Stopped(Status.INTERRUPTED)
-        if self.memory.exceeded:
+        if self.memory.left < 0:
             raise Stopped(Status.MEMORY_LIMIT)
 
     def require(self, size: float, purpose: str) -> None:
@@ -244,9 +228,8 @@ class SolveState:
     def offer(self, w: ArrayLike) -> float:
         """Evaluate weights, keep them if they are feasible and the best so far, and return their value.
 
-        Solver noise is snapped to 0, and weights are scaled up to max |w_j| = 1 where that cannot hurt; the weights as
-        given are tried too. Where weights are whole numbers, they are rounded, at every size. The best of these
-        versions is returned, -inf if none is feasible.
+        They are tried as given, with solver noise snapped to 0, and scaled up to max |w_j| = 1 where that cannot hurt;
+        whole numbers are rounded, at every size. The value is that of the best version, -inf if none is feasible.
         """
         best = -math.inf
         for candidate in self._versions(self.problem.in_box(w)):
@@ -279,7 +262,7 @@ class SolveState:
         known = math.inf if self.model_bound is None else self.model_bound
         if model_bound is not None and model_bound < known:
             self.model_bound, improved = model_bound, True
-        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= _PACE):
+        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE):
             self._record()
 
     def prove(self, bound: float) -> None:
@@ -288,7 +271,7 @@ class SolveState:
             bound = math.floor(bound / self.problem.step + _WHOLE) * self.problem.step
         if bound < self.bound:
             self.bound = bound
-            if self.trace and self.seconds - self.trace[-1].seconds >= _PACE:
+            if self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
                 self._record()
 
     def _record(self) -> None:
@@ -301,10 +284,8 @@ class SolveState:
     def solution(self, ending: Ending, method: str) -> Solution:
         """Return the answer, its status derived from value and bound.
 
-        *Bound below value.* A solver proves a bound over weights relaxed by its tolerance, but it rounds, so the
-        bound may end slightly below a value that it reached itself. Raising the bound to the value is then right: the
-        value is attained, and the true maximum differs from the solver's by rounding only. A bound clearly below an
-        attained value is false, and is replaced by the trivial one.
+        A solver rounds, so its bound may end slightly below a value that it reached; then the value is the bound. A
+        bound clearly below an attained value is false, and is replaced by the trivial one.
         """
         status, notes, bound = ending.status, [ending.message], self.bound
         if status is Status.INFEASIBLE and self.value == -math.inf:
@@ -340,11 +321,10 @@ class SolveState:
 
 
 class Interrupts:
-    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while `armed`.
+    """A context in which SIGINT and SIGTERM are noted, and raised as KeyboardInterrupt only while armed.
 
-    The first signal within ``arm()`` .. ``disarm()`` raises, so that Python code between solver calls stops at once;
-    later ones are only noted, so that the answer can be completed undisturbed. In a thread other than the main one
-    signals cannot be handled and nothing changes.
+    The first signal within ``arm()`` .. ``disarm()`` raises; later ones are only noted, so that the answer can be
+    completed undisturbed. In a thread other than the main one nothing changes.
     """
 
     def __init__(self) -> None:

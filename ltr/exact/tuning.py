@@ -1,4 +1,4 @@
-"""The numbers that the weight-space search and the local search are tuned by.
+"""The numbers that all searches of the exact engine but those for cards are tuned by.
 
 They decide how long a search takes and how far its bound comes down, never whether an answer is right: tolerances and
 rounding allowances stand beside the proofs that need them. Where a line does not say that a number was measured, it was
@@ -23,19 +23,19 @@ MOST_BOUNDED = 300_000  # the same where they have
 LARGEST_SUPPORT = 6  # columns of such a set
 BOUNDED_TOGETHER = 2_000  # sets bounded between two checks of the clock
 
-# --- The weight-space search: rounds of cutoffs ----------------------------------------------------------------------
+# --- The weight-space search: rounds of targets ----------------------------------------------------------------------
 
-FIRST_CUTOFF = 0.75  # share of the gap at which a series of cutoffs begins
-GROWTH = 3.0  # factor by which the work grows from cutoff to cutoff
+FIRST_TARGET = 0.75  # share of the gap at which a series of targets begins
+GROWTH = 3.0  # factor by which the work grows from target to target
 LEAST_GROWTH = 1.3  # the least of these factors
-UNMEASURED_GROWTH = 2.5  # the largest one while the work of one cutoff alone is known
-REACH = 4.0  # factor by which the work of the value itself may grow to be the next cutoff
+UNMEASURED_GROWTH = 2.5  # the largest one while the work of one target alone is known
+REACH = 4.0  # factor by which the work of the value itself may grow to be the next target
 REACH_SHARE = 0.8  # share of the time left that this may take
 FAR_REACH = 64.0  # the same factor for a larger step, whose work is less certain
 FAR_REACH_SHARE = 0.3  # share of the time left that this may take
-LAST_SHARE = 0.67  # share of the work of several cutoffs that is the last one's
+LAST_SHARE = 0.67  # share of the work of several targets that is the last one's
 POWER = 0.6  # power of the distance in which the work's logarithm is about linear, measured
-STEEPNESS = 6.0  # least growth of that logarithm on the way from the first cutoff to the value
+STEEPNESS = 6.0  # least growth of that logarithm on the way from the first target to the value
 NEAREST = 0.2  # least of the next distance, as a share of the last one
 FARTHEST = 0.95  # the largest such share
 HALVINGS = 30  # of an interval that contains a distance
@@ -52,15 +52,15 @@ ROUND_DOUBT = 0.4  # share by which the work for the value itself may exceed tha
 ROUND_LOOKS = 0.03  # share of the time left between two looks at whether a round will end in time
 MOMENT = 1e-3  # shortest time that is measured, in seconds
 QUANTUM_PAIRS = 4  # pairs whose contribution is a gap below which the work hardly grows
-FINEST_GAP = 1e-7  # share of the statistic's size below which the next cutoff is the value itself
+FINEST_GAP = 1e-7  # share of the statistic's size below which the next target is the value itself
 
 # --- The weight-space search: better weights and coordinates ---------------------------------------------------------
 
-WORTH_SEARCHING = 500_000  # pairs examined at a cutoff from which better weights are searched for
+WORTH_SEARCHING = 500_000  # pairs examined at a target from which better weights are searched for
 AROUND = 0.01  # half-width of the first box around the best weights
 AROUND_SHARE = 0.2  # share of the time for better weights that is spent around the best ones
 AROUND_LEAST = 250_000  # pairs examined around them, at least
-WORTH_ADAPTING = 2_000_000  # pairs examined at one cutoff from which better coordinates are tried
+WORTH_ADAPTING = 2_000_000  # pairs examined at one target from which better coordinates are tried
 ADAPTING_SECONDS = 1.2e-5  # seconds that adapted coordinates take, by the fourth power of features, measured
 ADAPTING_SHARE = 0.2  # share of the time limit that they may take
 ADAPTING_GAIN = 0.2  # gain, a logarithm of boxes, from which they are used
@@ -114,7 +114,7 @@ POINTS_PROOF = 200_000.0  # least work expected of a proof
 POINTS_HARDER = 2.0  # growth of the work from one proof of a level to the next
 POINTS_PATIENCE = 3.0  # excess of the expected work at which a level is left
 POINTS_TRIAL = 3.0  # seconds in which boxes have to prove more, or have only a small share of the time
-POINTS_WAIT = 4.0  # times what a cutoff is expected to take, before boxes make way for operating points
+POINTS_WAIT = 4.0  # times what a target is expected to take, before boxes make way for operating points
 
 # --- Local search ----------------------------------------------------------------------------------------------------
 
@@ -147,3 +147,57 @@ SEPARATING_ROWS = 10  # rows per feature from which the separating program takes
 SEPARATING_ENTRIES = 10_000_000  # most entries of its matrix
 SEPARATING_SHORTEST = 1e-3  # least seconds for it
 SEPARATING_LONGEST = 1.0  # most seconds for it
+
+# --- Before and after every search -----------------------------------------------------------------------------------
+
+PROVABLE = 8  # most features with which lists of about 50 observations are proven optimal in seconds
+FEATURES_SHARE = 0.1  # share of the time for single features before the search
+FEATURES_ROOM = 1.2  # time for the others after it, as a multiple of what the first took
+FEATURES_GRACE = 0.2  # seconds after a limit in which single features are still compared
+MEMORY_SHARE = 0.5  # share of the free memory that a solve may use if no limit is given
+MEMORY_PAUSE = 0.05  # seconds between two measurements of the process
+TRACE_PACE = 0.1  # seconds between trace points that only lower the bound
+
+# --- Arcs of one or two columns --------------------------------------------------------------------------------------
+
+ARCS_TOGETHER = 4  # arcs halved together, times threads
+ARC_ITEMS_TOGETHER = 400_000  # most items of these together: tenths of a second
+ARC_ENTRIES = 100_000_000  # most entries of statistic tables: layers times items of every list
+ARC_CHANGES_PER_ITEM = 4  # changes per item up to which all are visited
+ARC_CHANGES = 1_000  # changes up to which they are in any case
+
+# --- Vertices of boxes too narrow to split ---------------------------------------------------------------------------
+
+VERTICES_WORK = 200_000  # most operations on fractions for the vertices of a box
+VERTICES_WORK_AROUND = 1_000_000  # and for those of a simplex around it
+VERTICES_OFFERED = 4  # most sets of pairs with the largest value for which weights are offered
+VERTICES_NEIGHBOURS = 81  # float64 neighbours of a vertex that are offered
+
+# --- The paper's models in SCIP --------------------------------------------------------------------------------------
+
+MODEL_SEARCH = 2.0  # most seconds of local search before a model
+BUILDING_SHARE = 0.1  # share of the time limit for building a model
+BUILDING_LEAST = 0.4  # seconds that building may always take
+BUILDING_BLOCK = 64  # comparisons between two checks of the clock
+
+# --- Central weights: these change the answer, within the sampling error of a mean -----------------------------------
+
+CENTRAL_WALKERS = 32  # walkers over whose steps the mean is taken
+CENTRAL_FEWEST = 8  # least of them, for long lists: the statistic is smoother there
+CENTRAL_ROWS = 200_000  # rows times walkers, above which fewer walkers are used
+CENTRAL_STEPS = 48  # steps of each walker
+CENTRAL_BURN_IN = 16  # the first of them, which are not averaged
+
+# --- Ranges of places, fronts, certificates --------------------------------------------------------------------------
+
+RANGES_SAMPLES = 4_000  # good weights that are sampled
+RANGES_SHARE = 0.1  # share of the time for them
+RANGES_STEPS = (0.3, 0.1, 0.03, 0.01)  # lengths of their steps, relative to the largest weight
+RANGES_BRIEF = 0.25  # seconds for a first bound on a side
+RANGES_FIRST = 5e7  # pairs examined for a side in the first round that closes boxes
+RANGES_GROWTH = 3.0  # growth of that work from round to round
+RANGES_PART = 0.05  # share of the time of a proof for better weights
+FRONT_STEPS = 20  # about how many points a front has unless a step is given
+CERTIFICATE_PAIRS = 4_000_000  # most pairs that are recorded, at about 100 bytes each
+CERTIFICATE_WORK = 5_000_000  # pairs examined between two checks of the clock
+CERTIFICATE_HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value

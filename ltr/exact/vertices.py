@@ -25,6 +25,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.levels import Levels, value
 from ltr.exact.problem import FloatArray, IntArray, Problem
@@ -34,9 +35,6 @@ Point = tuple[Fraction, ...]
 Plane = tuple[int, ...]
 """Whole multiples of the numbers a and b of a plane ``a·w = b``."""
 
-_WORK, _WORK_AROUND = 200_000, 1_000_000  # largest number of operations on fractions per box, and per simplex around
-_TIES = 4  # largest number of sets of pairs with the largest value for which weights are offered
-_NEIGHBOURS = 81  # number of float64 neighbours of a vertex that are offered
 _ERROR = 1e-14  # relative error of sums over features, with room to spare
 
 
@@ -54,7 +52,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     None if its vertices do, too. The limits of `state` apply.
 
     Examples:
-        >>> from ltr.exact.problem import RerankProblem
+        >>> from ltr.exact import RerankProblem
         >>> from ltr.exact.state import Limits
         >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
         >>> state = SolveState(problem, Limits())
@@ -63,9 +61,9 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     """
     levels, sizes = problem.all_levels(state.check)
     box = _Box(problem, levels, sizes, low, high)
-    if box.work > _WORK:
+    if box.work > tuning.VERTICES_WORK:
         box = _Box(problem, levels, sizes, low, high, around=True)
-        if box.work > _WORK_AROUND:
+        if box.work > tuning.VERTICES_WORK_AROUND:
             return None
     best = -math.inf
     attained: dict[tuple[bool, ...], list[Point]] = {}  # vertices with the largest value, by the pairs that they win
@@ -76,10 +74,10 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
             best, attained = found, {}
         if found == best:
             attained.setdefault(wins, []).append(w)
-    for vertices in itertools.islice(attained.values(), _TIES):
+    for vertices in itertools.islice(attained.values(), tuning.VERTICES_OFFERED):
         # all points between these win the same pairs
         middle = [float(sum(column) / len(vertices)) for column in zip(*vertices, strict=True)]
-        for candidate in (middle, *itertools.islice(_neighbours(vertices[0]), _NEIGHBOURS)):
+        for candidate in (middle, *itertools.islice(_neighbours(vertices[0]), tuning.VERTICES_NEIGHBOURS)):
             state.offer(candidate)
     return best
 
@@ -244,10 +242,9 @@ def _whole(row: Sequence[Fraction]) -> Plane:
 
 
 def _solve(planes: Sequence[Plane]) -> tuple[list[int], int] | None:
-    """Return the point where some planes intersect, as numerators and a common denominator above 0.
+    """Return the only point where planes intersect, as numerators and a denominator above 0; None if there is no such.
 
-    None unless there is exactly one. The elimination stays in whole numbers (Bareiss 1968): its divisions leave no
-    rest.
+    The elimination stays in whole numbers (Bareiss 1968): its divisions leave no rest.
     """
     rows, before = [list(plane) for plane in planes], 1
     for k in range(len(rows)):

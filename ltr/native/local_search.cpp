@@ -165,7 +165,7 @@ class Ascent {
 
   // Move w and its scores to the target, scaled to max |w_j| = 1 if there are no side constraints.
   //
-  // Scaling up never lowers the value (`ltr.exact.problem`).
+  // Scaling up never lowers the value (`ltr.exact.reranking`).
   void step_to(std::span<double> w, std::span<const double> target) {
     double size = std::abs(target[largest(target)]);
     if (size == 0.0 || shape_.constrained) size = 1.0;

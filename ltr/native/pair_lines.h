@@ -25,7 +25,7 @@ struct Levels {
   std::span<const double> contribution;
   std::int64_t counts_size;
   double shift;
-  // of the objective and of each demand (`ltr.exact.demand`), and the number of levels
+  // of the objective and of each demand (`ltr.exact.constraints`), and the number of levels
   std::span<const std::int64_t> first_level;
   std::span<const double> least, penalty;  // of each demand: least sum of its levels, and the price of what is missing
 };

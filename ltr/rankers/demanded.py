@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ltr.data.columns import Column
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import CardProblem
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
 from ltr.list_demands import Asked, ListDemand, OnTop, columns_of, read_list_demands

@@ -36,7 +36,7 @@ from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import LocalSearch, search_locally
-from ltr.exact.problem import RankName, check_integer, check_price_and_margin
+from ltr.exact.problem import Ties, check_integer, check_price_and_margin
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
@@ -174,7 +174,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     _: KW_ONLY
     C: float = 0.0
     margin: float = 1e-4
-    ties: RankName = "resolved"
+    ties: Ties = "resolved"
     demands: Sequence[str | Demand] = ()
     integer: int | None = None
     method: str | Solver = "reproducible"
@@ -326,7 +326,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         """Check every parameter whose rule does not depend on the data."""
         self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
-        one_of("ties", self.ties, get_args(RankName))
+        one_of("ties", self.ties, get_args(Ties))
         if self.method != "reproducible":
             check_method(self.method)
         if self.limits is not None and not isinstance(self.limits, Limits):
@@ -516,7 +516,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     ) -> RerankProblem:
         """Return the problem of standardised features, at most so many of them used; those of `free` have no price."""
         statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
-        options: dict[str, Any] = {"C": self.C, "margin": margin, "rank": self.ties, "constraints": constraints}
+        options: dict[str, Any] = {"C": self.C, "margin": margin, "ties": self.ties, "constraints": constraints}
         options |= {"required": required, "integer": self.integer}
         options["demands"] = [one.demand for one in asked]
         if free and (self.C > 0 or most is not None):

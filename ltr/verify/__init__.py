@@ -24,16 +24,16 @@ number of observations, 0 <= a_1 <= ... <= a_n its weights (in the file one list
 0 = v_0 < v_1 < ... the number 0 and the gains in it, and h_i the grade of i, gain_i = v_(h_i). The statistic is the sum
 of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list of i
 
-    rank "resolved"    the observations before i, in the order of the keys w·x - margin * h from the largest down; of
+    ties "resolved"    the observations before i, in the order of the keys w·x - margin * h from the largest down; of
                        equal keys the larger h comes first; observations of equal key and h may be in any order
-    rank "subrank"     the lost pairs (i, k), k any other
+    ties "subrank"     the lost pairs (i, k), k any other
 
 A file of the kind "rerank" is about one list, with the gains y, 0 and 1; of this sum s, m the sum of y, the statistic
 is (s - m (m + 1) / 2) / (m (n - m)) for "auc", s / N for "precision@N", and s / m for "recall@N".
 
 These two kinds may have "demands" on other statistics of the same observations and lists. Each states a kind, a
 statistic, its weights a_1, ..., and labels y or gains, as a problem does, and a number "at_least". Weights meet it
-where its statistic, with the margin of the problem and the rank "resolved", is at least at_least - 1e-9 |at_least|,
+where its statistic, with the margin of the problem and ties "resolved", is at least at_least - 1e-9 |at_least|,
 and the maximum is over weights that meet all demands. In several lists a demand is of the kind "graded".
 
 A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
@@ -243,7 +243,7 @@ def statement(problem: dict[str, Json]) -> str:
     if problem["kind"] == "pairwise":
         words.append(counted(len(problem["pairs"]), "pair"))
     else:
-        words += ["statistic " + "".join(problem["statistic"].split()), f"rank {problem['rank']}"]
+        words += ["statistic " + "".join(problem["statistic"].split()), f"ties {problem['ties']}"]
     words += [f"margin {problem['margin']!r}", f"C {problem['C']!r}"]
     if problem["max_nonzeros"] is not None:
         words.append(f"max_nonzeros {problem['max_nonzeros']}")

@@ -115,14 +115,14 @@ class Problem:
 
     def read_lists(self, content: dict[str, Json]) -> None:
         """Read the objective and the demands of the kinds "rerank" and "graded"."""
-        n, rank = self.n, content["rank"]
-        require(rank in ("resolved", "subrank"), "problem.rank", f"must be 'resolved' or 'subrank', got {rank!r:.40}")
+        n, ties = self.n, content["ties"]
+        require(ties in ("resolved", "subrank"), "problem.ties", f"must be 'resolved' or 'subrank', got {ties!r:.40}")
         qid = content.get("qid", [0] * n)
         sized(qid, n, "problem.qid")
         each(qid, (-(2**63) <= one < 2**63 for one in qid), "problem.qid", "fit into 64 bits")
         lists = itertools.groupby(sorted(range(n), key=qid.__getitem__), key=qid.__getitem__)
         members = [list(everyone) for _, everyone in lists]
-        self.objective.read_lists(content, members, rank)
+        self.objective.read_lists(content, members, ties)
         for at, demand in enumerate(content.get("demands", [])):
             first = sum(one.counters for one in self.counted_objectives)
             self.demands.append(Demand(demand, members, self.progress, f"problem.demands[{at}]", first))

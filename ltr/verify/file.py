@@ -28,7 +28,7 @@ DEMANDS = {
     "rerank": {**STATISTIC, "y": [int], "at_least": float, "ties_lost": bool},
     "graded": {**STATISTIC, **LABELS, "at_least": float, "ties_lost": bool},
 }
-RANKED = {**PROBLEM, **STATISTIC, "rank": str, "demands": [DEMANDS]}
+RANKED = {**PROBLEM, **STATISTIC, "ties": str, "demands": [DEMANDS]}
 KINDS = {
     "rerank": {**RANKED, "y": [int]},
     "graded": {**RANKED, **LABELS, "qid": [int]},

@@ -40,10 +40,10 @@ class Objective(Stated):
         self.lists, self.lines, self.edges = list[Json](), list[int](), list[Pair]()
         self.first, self.counters = first, 0
 
-    def read_lists(self, content: dict[str, Json], members: list[list[int]], rank: str) -> None:
+    def read_lists(self, content: dict[str, Json], members: list[list[int]], ties: str) -> None:
         """Read the lists of the kinds "rerank" and "graded", given the observations of each."""
         require("time" not in content, f"{self.place}.statistic", "c_index is one of cards, or of pairs")
-        gains, self.resolved = self.gains(content), rank == "resolved"
+        gains, self.resolved = self.gains(content), ties == "resolved"
         name = check_statistic(content["statistic"], content["a"], [len(everyone) for everyone in members], self.place)
         (whole, unit), (a, self.value_unit) = integers(gains), integers(content["a"])
         self.value_unit *= unit

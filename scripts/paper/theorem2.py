@@ -65,7 +65,7 @@ class Case:
 
 def settle(X: ArrayLike, y: ArrayLike, C: float) -> Case:
     """Solve a list by both rank definitions, at the price C of a non-zero weight."""
-    problems = [RerankProblem(X, y, C=C, rank=rank) for rank in ("resolved", "subrank")]
+    problems = [RerankProblem(X, y, C=C, ties=ties) for ties in ("resolved", "subrank")]
     best, other = answers = [solve(p, WeightSpaceSearch(threads=1), Limits(time_limit=_TIME)) for p in problems]
     resolved = problems[0]
     shortfall = best.value - resolved.evaluate(other.weights)
@@ -160,7 +160,7 @@ def lemma_one(count: int = 40, seed: int = 0) -> Mapping[str, int]:
     found = {"cases": 0, "below": 0}
     rng = np.random.default_rng(seed)
     for X, y in instances("whole", count, seed):
-        resolved, sub = (RerankProblem(X, y, C=0.1, rank=rank) for rank in ("resolved", "subrank"))
+        resolved, sub = (RerankProblem(X, y, C=0.1, ties=ties) for ties in ("resolved", "subrank"))
         for w in [*itertools.product((-1.0, 0.0, 1.0), repeat=3), *rng.uniform(-1, 1, (13, 3))]:
             found["cases"] += 1
             found["below"] += bool(resolved.evaluate(w) - sub.evaluate(w) >= -1e-12)

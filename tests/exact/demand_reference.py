@@ -56,7 +56,7 @@ class Values:
             rows, gains = members.tolist(), of.gains
             grades = sorted({float(gains[i]) for i in rows})
             weights = np.array(slow_weights(str(of.statistic), len(rows))) * of._affine[0]
-            if of.rank == "subrank":
+            if of.ties == "subrank":
                 for i in rows:
                     if gains[i] > 0:
                         pairs = [self._pair(i, k, 1) for k in rows if k != i]
@@ -252,7 +252,7 @@ def _instance(rng: np.random.Generator) -> RerankProblem | None:
     y = rng.integers(0, 4 if rng.random() < 0.3 else 2, n)
     margin = float(rng.choice(MARGINS))
     common: dict[str, Any] = {"margin": margin, "qid": rng.integers(0, 3, n) if rng.random() < 0.25 else None}
-    options: dict[str, Any] = {"rank": "subrank" if rng.random() < 0.15 else "resolved"}
+    options: dict[str, Any] = {"ties": "subrank" if rng.random() < 0.15 else "resolved"}
     if rng.random() < 0.15:
         common.update(integer=int(rng.integers(1, 4 if d < 4 else 2)), margin=float(rng.choice([0.5, 1.0, 1e-4])))
     if rng.random() < 0.2:

@@ -41,7 +41,7 @@ def stated_problem(certificate):
     }
     if content["kind"] == "pairwise":
         return PairwiseProblem(content["X"], content["pairs"], weights=content["pair_weights"], **options)
-    options |= {"rank": content["rank"], "qid": content.get("qid")}
+    options |= {"ties": content["ties"], "qid": content.get("qid")}
     lists = len({*content.get("qid", [0])})
     options["demands"] = _demands(content, lists)
     options["statistic"] = _statistic(content, lists)

@@ -12,12 +12,14 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
+from ltr.exact import LinearConstraints, RerankProblem
+from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.scip import Auc
 from ltr.exact.solution import Status
 from ltr.exact.solve import METHODS, solve
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
+from ltr.exact.weight_space.coordinates import apply_to
 from ltr.statistics import RankStatistic
 from tests.exact import vertex_reference as reference
 from tests.reference import admits, cell_optimum, margin_ranks, slow_margin_value, slow_statistic
@@ -25,6 +27,7 @@ from tests.tiers import examples, slow_but
 
 KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
+ADAPTED = WeightSpaceSearch(threads=1, coordinates="adapted")
 
 
 # --- 500 instances ---------------------------------------------------------------------------------------------
@@ -38,7 +41,7 @@ STATISTICS = (
     "own",  # steps of a user's own, some of them 0
 )
 PRICES = (0.0, 0.01, 0.2)
-RANKS = ("resolved", "subrank")
+TIES = ("resolved", "subrank")
 SIDES = (
     "none",
     "signs",  # some weights >= 0, some <= 0
@@ -64,13 +67,13 @@ class Kind(NamedTuple):
 
     statistic: str
     C: float
-    rank: str
+    ties: str
     sides: str
     rows: str
 
 
 def kind(seed):
-    return Kind(*(table[seed % len(table)] for table in (STATISTICS, PRICES, RANKS, SIDES, LISTS)))
+    return Kind(*(table[seed % len(table)] for table in (STATISTICS, PRICES, TIES, SIDES, LISTS)))
 
 
 def instance(seed):
@@ -83,7 +86,7 @@ def instance(seed):
     d = int(rng.integers(2 if "few" in the.sides else 1, 3 if the.sides == "limits" else 4))
     n = int(rng.integers(4, 8 if d < 3 else 7))
     X, y = rows_and_labels(rng, the.rows, n, d)
-    options = {"rank": the.rank}
+    options = {"ties": the.ties}
     if "few" in the.sides:
         options["max_nonzeros"] = int(rng.integers(1, d))
     sides = side_constraints(rng, the.sides, d)
@@ -135,7 +138,7 @@ def side_constraints(rng, sides, d):
 
 def models(problem):
     """The paper's models that are claims about the whole problem."""
-    names = ["subrank"] * (problem.rank == "subrank") + ["auc"] * admits(Auc, problem)
+    names = ["subrank"] * (problem.ties == "subrank") + ["auc"] * admits(Auc, problem)
     return [alone(name) for name in names]
 
 
@@ -156,7 +159,7 @@ def by_cells(problem):
             problem.y,
             problem.statistic,
             problem.C,
-            problem.rank,
+            problem.ties,
             A=None if A is None else A[:, support],
         )[0]
         for support in map(list, itertools.combinations(columns, problem.max_nonzeros or problem.d))
@@ -181,9 +184,9 @@ def test_search_models_and_enumerations_agree(seed):
     problem, best = instance(seed), optimum(seed)
     if homogeneous(problem):
         assert by_cells(problem) == pytest.approx(best, rel=0, abs=1e-9)
-    for method in (KERNEL, *models(problem)):
+    for method in (KERNEL, *[ADAPTED] * apply_to(problem), *models(problem)):
         assert_proven(problem, solve(problem, method, Limits(time_limit=60)), best)
-    if homogeneous(problem) and problem.rank == "resolved":
+    if homogeneous(problem) and problem.ties == "resolved":
         # inside a cell there are weights with no scores apart by less than the margin, so the paper's own model of
         # ResolvedRank, which is about such weights alone, is the problem here
         paper = solve(problem, alone("resolved"), Limits(time_limit=60))
@@ -201,8 +204,8 @@ def test_the_hosted_search_agrees(seed):
 def test_the_instances_cover_what_they_should():
     kinds, problems = [kind(seed) for seed in SEEDS], [instance(seed) for seed in SEEDS]
     assert {(k.statistic, k.C, k.sides) for k in kinds} == set(itertools.product(STATISTICS, PRICES, SIDES))
-    assert {(k.statistic, k.C, k.rank) for k in kinds} == set(itertools.product(STATISTICS, PRICES, RANKS))
-    assert {k[1:] for k in kinds} == set(itertools.product(PRICES, RANKS, SIDES, LISTS))
+    assert {(k.statistic, k.C, k.ties) for k in kinds} == set(itertools.product(STATISTICS, PRICES, TIES))
+    assert {k[1:] for k in kinds} == set(itertools.product(PRICES, TIES, SIDES, LISTS))
     assert {(p.n, p.d) for p in problems} == set(itertools.product(range(4, 8), range(1, 4))) - {(7, 3)}
     assert {(p.d, p.max_nonzeros) for p in problems if p.max_nonzeros} == {(2, 1), (3, 1), (3, 2)}
     assert sum(not homogeneous(p) for p in problems) >= 80
@@ -222,7 +225,7 @@ def test_the_instances_are_not_trivial():
     binds, open_at_first = dict.fromkeys(SIDES, 0), 0
     for seed in SEEDS:
         p = instance(seed)
-        free = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank)
+        free = RerankProblem(p.X, p.y, p.statistic, p.C, ties=p.ties)
         binds[kind(seed).sides] += reference.optimum(free)[0] > optimum(seed) + 1e-9
         open_at_first += optimum(seed) < p.trivial_bound - 1e-9
     assert open_at_first >= 400
@@ -251,7 +254,7 @@ TURNS = range(examples(3, slow=20))
 def rough_instance(name, turn):
     """A problem of 3 to 6 observations whose optimum often lies in a cell as narrow as rounding errors."""
     rng = np.random.default_rng([20180805, ROUGH.index(name), turn])
-    least, most = 2 if name in ("mixed", "parallel", "corner") else 1, 2 if RANKS[turn % 2] == "subrank" else 3
+    least, most = 2 if name in ("mixed", "parallel", "corner") else 1, 2 if TIES[turn % 2] == "subrank" else 3
     n, d = int(rng.integers(3, 7)), int(rng.integers(least, most + 1))
     grid, last = rng.integers(-2, 3, size=(n, d)).astype(float), rng.integers(-2, 3, size=(n, d))
     y = (rng.permutation(n) < rng.integers(1, n)).astype(int)
@@ -266,7 +269,7 @@ def rough_instance(name, turn):
         "tenths": (grid / 10, 0.3),
         "corner": cornered(rng, y, d) if name == "corner" else None,
     }[name]
-    sides, options = ROUGH_SIDES[turn % 5], {"rank": RANKS[turn % 2]}
+    sides, options = ROUGH_SIDES[turn % 5], {"ties": TIES[turn % 2]}
     if sides == "few":
         options["max_nonzeros"] = 1
     if sides in ("rows", "signs", "fixed"):
@@ -289,7 +292,7 @@ def cornered(rng, y, d):
 
 def exact_value(problem, w):
     """The objective by rational arithmetic."""
-    value = slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, problem.rank)
+    value = slow_margin_value(problem.X, problem.y, w, str(problem.statistic), problem.margin, problem.ties)
     return value - problem.C * sum(1 for v in w if v)
 
 
@@ -343,7 +346,7 @@ def test_float64_alone_would_decide_otherwise():
         for w in critical_weights(problem, np.random.default_rng(turn)):
             scores = X @ w
             for products in (scores[:, None] - scores, (X[:, None] - X) @ w):
-                ranks = margin_ranks(lambda i, k, p=products, m=margin: p[i, k] >= m, problem.y, problem.rank)
+                ranks = margin_ranks(lambda i, k, p=products, m=margin: p[i, k] >= m, problem.y, problem.ties)
                 value = slow_statistic(ranks, str(problem.statistic), problem.n) - problem.C * np.count_nonzero(w)
                 wrong[name] += bool(abs(value - problem.evaluate(w)) > 1e-9)
     assert min(wrong.values()) >= len(TURNS) / 2, wrong

@@ -101,8 +101,8 @@ def test_no_value_on_an_arc_exceeds_its_bound(numbers):
 def test_the_value_proven_is_the_largest_of_all_directions(numbers, monkeypatch):
     proven, count = 0, examples(20, slow=50)
     for seed in range(count):
-        monkeypatch.setattr("ltr.exact.arcs._FEW", seed % 3)
-        monkeypatch.setattr("ltr.exact.arcs._PER_ITEM", seed % 2)
+        monkeypatch.setattr("ltr.exact.tuning.ARC_CHANGES", seed % 3)
+        monkeypatch.setattr("ltr.exact.tuning.ARC_CHANGES_PER_ITEM", seed % 2)
         p = draw(numbers, seed)
         state = SolveState(p, Limits(time_limit=60.0, node_limit=1000))
         assert apply_to(p, state, 1)
@@ -142,7 +142,7 @@ def test_long_lists_of_two_columns_are_proven(statistic):
     assert solution.status is Status.OPTIMAL
     assert solution.bound == solution.value == p.evaluate(solution.weights)
     assert solution.nodes < 1000
-    subranks = dataclasses.replace(p, rank="subrank")
+    subranks = dataclasses.replace(p, ties="subrank")
     state = SolveState(subranks, Limits(time_limit=60.0))
     state.offer(solution.weights)
     assert search_arcs(state, 2).status in (Status.OPTIMAL, Status.INEXACT)
@@ -177,7 +177,7 @@ def test_limits_of_a_search_over_arcs():
         {"required": [0]},
         {"integer": 3},
         {"constraints": LinearConstraints([[1.0, 1.0]], [0.5])},
-        {"y": [0, 1, 2, 1], "rank": "subrank"},
+        {"y": [0, 1, 2, 1], "ties": "subrank"},
     ],
 )
 def test_problems_in_which_more_than_the_direction_matters_are_left_to_boxes(options):

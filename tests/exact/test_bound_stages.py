@@ -166,10 +166,15 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
         assert points[0] >= 2 * points[1] - 1e-9
 
 
+def keys(given):
+    """Constraints as keys of the section `exact`."""
+    signs = [sign + name for name, sign in given.get("signs", {}).items()]
+    return [f"{key}={toml_value(value)}" for key, value in {**given, "signs": signs}.items()]
+
+
 def ranked_by_command(X, y, given, folder):
     X.assign(y=y).to_csv(folder / "table.csv", index=False)
-    signs = [sign + name for name, sign in given.get("signs", {}).items()]
-    options = [f"exact.{key}={toml_value(value)}" for key, value in {**given, "signs": signs}.items()]
+    options = [f"exact.{line}" for line in keys(given)]
     options += ["answer.price=false", "--label=y", "--visits=20", "--methods=logistic,ranknet", "-q"]
     assert main(["rank", str(folder / "table.csv"), *options, f"--output={folder / 'page'}"]) == 0
     return Ranking.load(folder / "page").ranker
@@ -290,13 +295,6 @@ methods = ["logistic_regression", "rankboost"]
 choose = false
 top_k = {top_k}
 """
-KEYS = {
-    "signs": 'signs = {bmi = "+", sex = "-"}',
-    "most": "max_nonzeros = 2",
-    "required and forbidden": 'required = ["income"]\nforbidden = ["sex"]',
-    "rows": 'constraints = ["age >= 2*bmi", "sex <= income"]',
-    "all": 'signs = {age = "+"}\nrequired = ["bmi"]\nforbidden = ["sex"]\nmax_nonzeros = 2',
-}
 
 
 def table(folder, by_query):
@@ -312,12 +310,9 @@ def table(folder, by_query):
 def test_runs_deploy_only_what_satisfies(name, way, by_query, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text, X, qid = table(tmp_path, by_query)
-    overrides = []
-    if way == "file":
-        text += KEYS[name] + "\n"
-    else:
-        overrides = [f"exact.{line.replace(' = ', '=', 1)}" for line in KEYS[name].splitlines()]
-    (tmp_path / "small.toml").write_text(text)
+    asked = keys(DEMANDS[name])
+    overrides = [] if way == "file" else [f"exact.{line}" for line in asked]
+    (tmp_path / "small.toml").write_text(text + "\n".join(asked if way == "file" else []))
     base = "ranknet" if by_query else "logistic_regression"
     assert main(["run", "small.toml", f"exact.base={base}", *overrides]) == 0
     folder = tmp_path / "runs" / "small"

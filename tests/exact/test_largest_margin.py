@@ -9,35 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact import largest_margin as module
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import LinearConstraints, RerankProblem
-from tests.reference import graded_problem, random_instance, random_pairwise
+from tests.exact.vertex_reference import comparisons
+from tests.reference import exact_scores, graded_problem, random_instance, random_pairwise
 from tests.tiers import examples
 
 NORMS = ("l2", "max")
 
 
-def comparisons(problem):
-    """(above, below, steps) of every comparison that the objective counts, from the definitions of the problems."""
-    n = problem.n
-    if isinstance(problem, PairwiseProblem):
-        return [(i, k, 1) for i, k in problem.pairs.tolist()]
-    if not problem.binary:
-        q, h = problem.qid, problem.grades
-        same = [(i, k) for i in range(n) for k in range(n) if q[i] == q[k] and i != k]
-        if problem.rank == "resolved":
-            return [(i, k, int(h[i] - h[k])) for i, k in same if h[i] > h[k]]
-        return [(i, k, 1) for i, k in same if problem.gains[i] > 0]
-    rivals = [k for k in range(n) if problem.rank == "subrank" or problem.y[k] == 0]
-    return [(i, k, 1) for i in range(n) if problem.y[i] == 1 for k in rivals if k != i]
-
-
 def reached(problem, w):
     """w·δ / steps of every comparison, exactly."""
-    scores = [sum((Fraction(a) * Fraction(b) for a, b in zip(w.tolist(), x, strict=True)), Fraction(0))
-              for x in problem.X.tolist()]  # fmt: skip
+    scores = exact_scores(problem.X, w)
     return [(scores[i] - scores[k]) / steps for i, k, steps in comparisons(problem)]
 
 
@@ -79,12 +64,12 @@ def instances(draw):
     if kind == "pairs":
         problem = PairwiseProblem(X, base.pairs, weights=base.weights, **options)
     elif kind == "ranked":
-        problem = RerankProblem(X, base.y, base.statistic, rank=base.rank, **options)
+        problem = RerankProblem(X, base.y, base.statistic, ties=base.ties, **options)
     else:
         gains, qid = rng.integers(0, 4, size=len(X)), rng.integers(0, 2, size=len(X))
         gains[0] = 1
         statistic = draw(st.sampled_from(["dcg", "mrr", "auc", "dcg@2"]))
-        problem = graded_problem(X, gains, qid, statistic, rank=base.rank, **options)
+        problem = graded_problem(X, gains, qid, statistic, ties=base.ties, **options)
     grid = st.sampled_from([0.0, 1.0, -1.0, 0.5, -0.25, 0.3, 1e-3, 2.0])
     return problem, np.array(draw(st.lists(grid, min_size=d, max_size=d)))
 
@@ -147,7 +132,7 @@ def over_origin(*differences, **options):
         # duplicates change no margin
         (over_origin((2.0, 0.0), (2.0, 0.0), (0.0, 2.0)), [1.0, 0.01], "l2", [1.0, 1.0]),
         # scored 3, 2, 0: subrank also counts the positives' own order, v_1 - v_2 and 2 v_2 are equal at (1, 1/3)
-        (over_origin((1.0, 1.0), (0.0, 2.0), rank="subrank"), [1.0, 0.9], "l2", [1.0, 1 / 3]),
+        (over_origin((1.0, 1.0), (0.0, 2.0), ties="subrank"), [1.0, 0.9], "l2", [1.0, 1 / 3]),
         # the middle grade clears one margin above 0 and one below the top: v·(1, 0) and v·(-1, 2), equal at (1, 1)
         (graded_problem([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [0, 1, 3]), [0.3, 1.0], "l2", [1.0, 1.0]),
         # the top clears the middle by v·(2, 0) >= m and the bottom, two steps below, by v·(0, 2) >= 2 m

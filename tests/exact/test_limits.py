@@ -16,7 +16,7 @@ import pytest
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.local_search import LocalSearch
 from ltr.exact.local_search import search as local_search
-from ltr.exact.scip import METHODS, base
+from ltr.exact.scip import METHODS
 from ltr.exact.state import MEGABYTE, SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space import search as weight_space_search
@@ -34,9 +34,9 @@ def long_list(n=3000, d=40, **options):
     return RerankProblem(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), **options)
 
 
-def many_gains(n=1500, d=4, rank="resolved"):
+def many_gains(n=1500, d=4, ties="resolved"):
     rng = np.random.default_rng(0)
-    return graded_problem(rng.normal(size=(n, d)), rng.random(n), rank=rank)
+    return graded_problem(rng.normal(size=(n, d)), rng.random(n), ties=ties)
 
 
 def many_preferences(n=3000, pairs=1_000_000):
@@ -182,7 +182,7 @@ def test_a_model_that_takes_too_much_memory_is_not_built(method):
 
 
 def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
-    monkeypatch.setattr(base, "_LEAST_BUILDING", 1e-3)
+    monkeypatch.setattr(tuning, "BUILDING_LEAST", 1e-3)
     solution = solve(long_list(n=400, d=5), "resolved", Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
     assert "to build, more than" in solution.message
@@ -195,7 +195,7 @@ def test_a_model_that_takes_too_long_to_build_is_given_up(monkeypatch):
     ("make", "method"),
     thinned(
         3,
-        [long_list, many_gains, lambda: many_gains(rank="subrank"), many_preferences],
+        [long_list, many_gains, lambda: many_gains(ties="subrank"), many_preferences],
         ["auto", DIRECT, "local_search"],
     ),
 )

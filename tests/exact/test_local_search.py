@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.linear_program import minimize_linear
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
 from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
 from tests.reference import (
@@ -93,11 +93,11 @@ def test_reaches_the_optimum_of_nearly_all_tiny_problems_and_never_more(draw, qu
     assert reached >= 0.99 * count
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
 @pytest.mark.parametrize("C", [0.0, 0.1])
-def test_never_worse_than_its_starts(rank, C):
+def test_never_worse_than_its_starts(ties, C):
     for seed in range(4):
-        p = larger_problem(seed, rank=rank, C=C)
+        p = larger_problem(seed, ties=ties, C=C)
         rng = np.random.default_rng(seed)
         starts = [rng.normal(size=5) for _ in range(3)]
         kept = [w.copy() for w in starts]
@@ -135,13 +135,11 @@ def test_same_seed_same_result():
     p = larger_problem(1)
     one, two = (local_search(p, seed=3, restarts=15, time_limit=60.0) for _ in range(2))
     assert one.weights.tolist() == two.weights.tolist()
-    assert (one.value, one.evaluations) == (two.value, two.evaluations)
-    other = local_search(p, seed=4, restarts=15, time_limit=60.0)
-    assert other.evaluations != one.evaluations
+    assert one.value == two.value
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"rank": "subrank"}]
+    "options", [{}, {"C": 0.02}, {"constraints": LinearConstraints(-np.eye(5), np.zeros(5))}, {"ties": "subrank"}]
 )
 def test_steps_without_pairs_come_close_to_exact_line_searches(monkeypatch, options):
     p = larger_problem(0, **options)
@@ -168,9 +166,9 @@ def test_reaches_the_optimum_under_homogeneous_side_constraints():
         base = random_instance(seed)
         A = np.random.default_rng(seed).integers(-1, 2, size=(2, base.d)).astype(float)
         p = RerankProblem(
-            base.X, base.y, base.statistic, base.C, rank=base.rank, constraints=LinearConstraints(A, [0.0, 0.0])
+            base.X, base.y, base.statistic, base.C, ties=base.ties, constraints=LinearConstraints(A, [0.0, 0.0])
         )
-        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.rank, A=A)
+        best, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties, A=A)
         result = local_search(p, seed=seed, restarts=20, time_limit=60.0)
         assert p.feasible(result.weights)
         assert result.value == p.evaluate(result.weights)
@@ -239,24 +237,16 @@ def test_should_stop_ends_the_search_with_the_best_so_far():
     assert result.value == p.evaluate(result.weights)
 
 
-def test_ctrl_c_returns_the_best_so_far():
+def press():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stop", [{"time_limit": 1e6, "should_stop": press}, {"time_limit": 0.05}])
+def test_ctrl_c_and_the_time_limit_leave_the_best_so_far(stop):
     p = larger_problem(4)
-
-    def press():
-        raise KeyboardInterrupt
-
-    result = local_search(p, restarts=10**6, time_limit=1e6, should_stop=press)
-    assert result.interrupted
+    result = local_search(p, restarts=10**9, **stop)
+    assert result.interrupted == ("should_stop" in stop)
     assert result.value == p.evaluate(result.weights) > p.evaluate(np.zeros(5))
-
-
-def test_the_time_limit_ends_the_search():
-    p = larger_problem(4)
-    began = time.perf_counter()
-    result = local_search(p, restarts=10**9, time_limit=0.05)
-    assert not result.interrupted
-    assert result.seconds <= time.perf_counter() - began
-    assert result.value == p.evaluate(result.weights)
 
 
 # --- linear programs -------------------------------------------------------------------------------------------
@@ -288,10 +278,10 @@ def test_linear_programs_agree_with_scipy(seed):
 
 
 def test_linear_programs_without_a_solution():
-    nothing = np.zeros((0, 1)), np.zeros(0)
-    assert minimize_linear(np.ones(1), np.ones((1, 1)), np.full(1, -2.0), -np.ones(1), np.ones(1)) is None
-    assert minimize_linear(np.ones(1), *nothing, np.full(1, -np.inf), np.ones(1)) is None
-    assert minimize_linear(np.ones(1), *nothing, np.full(1, -3.0), np.ones(1))[1] == -3.0
+    one, nothing = np.ones(1), (np.zeros((0, 1)), np.zeros(0))
+    assert minimize_linear(one, np.ones((1, 1)), -2 * one, -one, one) is None
+    assert minimize_linear(one, *nothing, -np.inf * one, one) is None
+    assert minimize_linear(one, *nothing, -3 * one, one)[1] == -3.0
 
 
 # --- separating weights ----------------------------------------------------------------------------------------

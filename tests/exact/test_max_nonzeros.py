@@ -1,26 +1,19 @@
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import LinearConstraints, RerankProblem
-from ltr.exact.scip import Auc, Pairwise, ScipSolver, Subrank
+from ltr.exact.scip import Pairwise, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
-from tests.reference import (
-    cell_optimum,
-    cell_optimum_graded,
-    cell_optimum_pairs,
-    graded_problem,
-    random_graded,
-    random_instance,
-    random_pairwise,
-)
+from tests.reference import optimum_of, random_graded, random_instance, random_pairwise
 from tests.tiers import examples
 
 HOSTED = WeightSpaceSearch(threads=1, local_search=0)
@@ -28,28 +21,10 @@ KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 
 
-def supports(d, most):
-    return [list(columns) for columns in itertools.combinations(range(d), most)]
-
-
-def limited(problem, most, A=None):
+def limited(problem, most):
     """The problem with at most so many weights, and its optimum: the best over the supports of that size."""
-    sides = None if A is None else LinearConstraints(A, np.zeros(len(A)))
-    columns = supports(problem.d, most)
-    if isinstance(problem, PairwiseProblem):
-        options = {"weights": problem.weights, "C": problem.C, "constraints": sides, "max_nonzeros": most}
-        new = PairwiseProblem(problem.X, problem.pairs, **options)
-        return new, max(
-            cell_optimum_pairs(problem.X[:, c], problem.pairs, problem.weights, problem.C)[0] for c in columns
-        )
-    options = {"rank": problem.rank, "constraints": sides, "max_nonzeros": most}
-    if not problem.binary:
-        args = (problem.gains, problem.qid, problem.statistic, problem.C)
-        parts = [graded_problem(problem.X[:, c], *args, rank=problem.rank) for c in columns]
-        return graded_problem(problem.X, *args, **options), max(cell_optimum_graded(part)[0] for part in parts)
-    args = (problem.y, problem.statistic, problem.C)
-    best = max(cell_optimum(problem.X[:, c], *args, problem.rank, A=None if A is None else A[:, c])[0] for c in columns)
-    return RerankProblem(problem.X, *args, **options), best
+    parts = [dataclasses.replace(problem, X=problem.X[:, c]) for c in itertools.combinations(range(problem.d), most)]
+    return dataclasses.replace(problem, max_nonzeros=most), max(optimum_of(part)[0] for part in parts)
 
 
 def assert_proves(problem, optimum, method):
@@ -68,24 +43,13 @@ def test_a_limit_is_an_integer_from_1_to_d(most):
     for build in (
         lambda: RerankProblem(X, Y, max_nonzeros=most),
         lambda: PairwiseProblem(X, [(1, 0)], max_nonzeros=most),
-        lambda: RerankProblem(X, Y, max_nonzeros=most),
-        lambda: RerankProblem(X, Y, normalize=True, max_nonzeros=most),
     ):
         with pytest.raises(ValueError, match=r"max_nonzeros must be an integer from 1 to 3.* got "):
             build()
 
 
-def test_every_constructor_keeps_the_limit():
-    for problem in (
-        RerankProblem(X, Y, max_nonzeros=np.int64(2)),
-        PairwiseProblem(X, [(1, 0)], max_nonzeros=2),
-        graded_problem(X, Y, max_nonzeros=2),
-        RerankProblem(X, Y, max_nonzeros=2),
-        RerankProblem(X, Y, normalize=True, max_nonzeros=2),
-    ):
-        assert problem.max_nonzeros == 2
-        assert type(problem.max_nonzeros) is int
-    assert RerankProblem(X, Y).max_nonzeros is None
+def test_a_limit_may_be_an_integer_of_numpy():
+    assert type(RerankProblem(X, Y, max_nonzeros=np.int64(2)).max_nonzeros) is int
 
 
 @pytest.mark.parametrize(
@@ -117,29 +81,6 @@ def test_weight_space_by_enumeration_of_supports(draw, method):
             assert_proves(*limited(drawn, most), method)
 
 
-def test_hosted_with_side_constraints_by_enumeration_of_supports():
-    for seed in range(24):
-        drawn = random_instance(seed, d=3)
-        A = np.random.default_rng([9, seed]).integers(-2, 3, size=(1 + seed % 2, 3)).astype(float)
-        assert_proves(*limited(drawn, 1 + seed % 2, A), HOSTED)
-
-
-@pytest.mark.parametrize(
-    ("formulation", "statistic", "rank"),
-    [
-        (Subrank, "dcg", "subrank"),
-        (Auc, "auc", "resolved"),
-    ],
-)
-@pytest.mark.parametrize("C", [0.0, 0.05])
-def test_mip_models_by_enumeration_of_supports(formulation, statistic, rank, C):
-    for seed in (1, 4, 5):
-        drawn = random_instance(seed, d=3)
-        p, optimum = limited(RerankProblem(drawn.X, drawn.y, statistic, C, rank=rank), 1 + seed % 2)
-        for local_search in (0, 0.01):
-            assert_proves(p, optimum, ScipSolver(formulation, local_search=local_search))
-
-
 def test_mip_model_of_preferences_by_enumeration_of_supports():
     for seed in (1, 3, 6, 8):
         drawn = random_instance(seed, d=3)
@@ -148,7 +89,7 @@ def test_mip_model_of_preferences_by_enumeration_of_supports():
 
 
 def test_a_model_completes_only_what_the_limit_admits():
-    model = Subrank(RerankProblem(X, Y, rank="subrank", max_nonzeros=2))
+    model = Subrank(RerankProblem(X, Y, ties="subrank", max_nonzeros=2))
     assert len(model.gamma) == 3
     assert model.complete(np.array([1.0, 0.5, 0.0])) is not None
     assert model.complete(np.array([1.0, 0.5, 0.25])) is None
@@ -158,7 +99,7 @@ def test_a_model_completes_only_what_the_limit_admits():
 def test_a_limit_of_all_weights_is_none():
     for seed in (2, 3, 10):
         p = random_instance(seed)
-        q = RerankProblem(p.X, p.y, p.statistic, p.C, rank=p.rank, max_nonzeros=p.d)
+        q = RerankProblem(p.X, p.y, p.statistic, p.C, ties=p.ties, max_nonzeros=p.d)
         assert solve(q, HOSTED, Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
 
 

@@ -11,10 +11,8 @@ from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem,
 from ltr.exact.scip import Auc, Pairwise, ResolvedRank, Subrank
 from ltr.exact.scip.solver import add_solution
 from ltr.exact.solve import METHODS
-from tests.reference import admits, cell_optimum, cell_optimum_pairs, random_instance, random_pairwise
-from tests.tiers import examples, slow_but
-
-INSTANCES = slow_but(range(200), quick=range(102))  # every combination of statistics, prices and ranks
+from tests.reference import admits, cell_optimum_pairs, random_instance, random_pairwise
+from tests.tiers import slow_but
 
 
 def alone(method):
@@ -22,15 +20,9 @@ def alone(method):
     return dataclasses.replace(METHODS[method], local_search=0.0)
 
 
-def with_rank(problem, rank, **changes):
+def with_ties(problem, ties, **changes):
     fields = {name: getattr(problem, name) for name in ("X", "y", "statistic", "C", "margin", "constraints")}
-    return RerankProblem(**(fields | changes), rank=rank)
-
-
-def assert_proven(solution, optimum):
-    assert solution.value == pytest.approx(optimum, abs=1e-9)
-    assert solution.value <= solution.bound <= optimum + 1e-8
-    assert solution.status is Status.OPTIMAL
+    return RerankProblem(**(fields | changes), ties=ties)
 
 
 def highs_subrank(problem, tolerance=1e-9):
@@ -69,31 +61,9 @@ def highs_subrank(problem, tolerance=1e-9):
 # --- exactness -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", INSTANCES)
-def test_every_model_finds_the_enumerated_optimum(seed):
-    drawn = random_instance(seed)
-    for rank in examples([drawn.rank], slow=["resolved", "subrank"]):
-        problem = with_rank(drawn, rank)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank)
-        methods = ["subrank"] * (rank == "subrank") + ["auc"] * admits(Auc, problem)
-        for method in methods:
-            assert_proven(solve(problem, alone(method), Limits(seed=seed)), optimum)
-        if rank == "resolved":
-            solution = solve(problem, alone("resolved"), Limits(seed=seed))
-            # no score differences fall between 0 and the margin on these grids, so the model is the problem here
-            assert solution.value == pytest.approx(optimum, abs=1e-9)
-            assert solution.model_bound == pytest.approx(optimum, abs=1e-8)
-            assert solution.bound == problem.trivial_bound >= solution.value
-            closed = solution.bound - solution.value <= 1e-9
-            assert solution.status is (Status.OPTIMAL if closed else Status.HEURISTIC)
-    preferences = random_pairwise(seed)
-    edges = (preferences.X, preferences.pairs, preferences.weights, preferences.C)
-    assert_proven(solve(preferences, alone("pairwise"), Limits(seed=seed)), cell_optimum_pairs(*edges)[0])
-
-
 @pytest.mark.parametrize("seed", range(0, 72, 6))
 def test_highs_agrees_on_the_subrank_model(seed):
-    problem = with_rank(random_instance(seed), "subrank")
+    problem = with_ties(random_instance(seed), "subrank")
     claimed, weights = highs_subrank(problem)
     ours = solve(problem, alone("subrank"))
     assert ours.value == pytest.approx(claimed, abs=1e-8)
@@ -115,7 +85,7 @@ def test_highs_agrees_where_the_margin_binds(seed):
         limit = float(rng.choice([0.0, 0.2, -0.1]))
         rules["constraints"] = LinearConstraints(rng.normal(size=(1, d)), [limit])
     tries = rng.uniform(-1, 1, size=(300, d))
-    problem = RerankProblem(X, y, rank="subrank", **rules)
+    problem = RerankProblem(X, y, ties="subrank", **rules)
     answer = solve(problem, alone("subrank"))
     assert answer.value == pytest.approx(highs_subrank(problem)[0], abs=1e-8)
     assert answer.status is Status.OPTIMAL
@@ -123,25 +93,17 @@ def test_highs_agrees_where_the_margin_binds(seed):
     assert sampled <= answer.bound
 
 
-@pytest.mark.parametrize("seed", slow_but(range(40), quick=range(0, 40, 3)))
-def test_homogeneous_side_constraints_are_honoured(seed):
-    drawn = random_instance(seed)
-    A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, drawn.d)).astype(float)
-    rules = LinearConstraints(A, [0.0, 0.0])
-    for rank in ("resolved", "subrank"):
-        problem = with_rank(drawn, rank, constraints=rules)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, rank, A=A)
-        solution = solve(problem, alone(rank))
-        assert problem.feasible(solution.weights)
-        assert solution.value == pytest.approx(optimum, abs=1e-9)
-        assert solution.status is Status.OPTIMAL or rank == "resolved"
+@pytest.mark.parametrize("seed", slow_but(range(200), quick=range(51)))
+def test_the_model_of_preferences_finds_the_enumerated_optimum(seed):
+    """`tests.exact.test_agreement` has the others."""
     pairs = random_pairwise(seed)
-    A = A[:, : pairs.d] if A.shape[1] >= pairs.d else np.ones((1, pairs.d))
-    constrained = PairwiseProblem(
-        pairs.X, pairs.pairs, weights=pairs.weights, C=pairs.C, constraints=LinearConstraints(A, np.zeros(len(A)))
-    )
+    A = np.random.default_rng([3, seed]).integers(-2, 3, size=(2, pairs.d)).astype(float) * (seed % 2)
+    problem = dataclasses.replace(pairs, constraints=LinearConstraints(A, [0.0, 0.0]))
     optimum, _ = cell_optimum_pairs(pairs.X, pairs.pairs, pairs.weights, pairs.C, A=A)
-    assert_proven(solve(constrained, alone("pairwise")), optimum)
+    solution = solve(problem, alone("pairwise"), Limits(seed=seed))
+    assert solution.value == pytest.approx(optimum, abs=1e-9)
+    assert solution.value <= solution.bound <= optimum + 1e-8
+    assert solution.status is Status.OPTIMAL
 
 
 # --- every weight is admitted at its value ---------------------------------------------------------------------
@@ -150,7 +112,7 @@ def test_homogeneous_side_constraints_are_honoured(seed):
 def formulations(seed):
     """Each formulation with a problem it is about."""
     drawn = random_instance(seed)
-    resolved, subrank = with_rank(drawn, "resolved"), with_rank(drawn, "subrank")
+    resolved, subrank = with_ties(drawn, "resolved"), with_ties(drawn, "subrank")
     yield ResolvedRank(resolved)
     yield Subrank(subrank)
     yield Pairwise(random_pairwise(seed))
@@ -189,17 +151,17 @@ def test_the_resolved_model_moves_weights_apart_or_refuses_them():
 
 # --- arguments -------------------------------------------------------------------------------------------------
 
-RESOLVED = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="resolved")
-SUBRANK = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], rank="subrank")
+RESOLVED = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], ties="resolved")
+SUBRANK = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], ties="subrank")
 PAIRS = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
 
 
 @pytest.mark.parametrize(
     ("formulation", "problem", "needs"),
     [
-        (ResolvedRank, SUBRANK, "rank='resolved'"),
-        (ResolvedRank, PAIRS, "rank='resolved', got a PairwiseProblem"),
-        (Subrank, RESOLVED, "rank='subrank'"),
+        (ResolvedRank, SUBRANK, "ties='resolved'"),
+        (ResolvedRank, PAIRS, "ties='resolved', got a PairwiseProblem"),
+        (Subrank, RESOLVED, "ties='subrank'"),
         (Auc, RESOLVED, "'auc' or 'wrs'"),
         (Auc, PAIRS, "got a PairwiseProblem"),
         (Pairwise, RESOLVED, "a PairwiseProblem, got a RerankProblem"),

@@ -28,7 +28,7 @@ def fields(space):
 
 def searched(space, work, roots, **changes):
     boxes = {"low": roots.low, "high": roots.high, "used": roots.used, "bound": roots.bound} | changes
-    return search_weight_space(space, work, **boxes, cutoff=2**50, allowance=10**7, narrow=16)
+    return search_weight_space(space, work, **boxes, target=2**50, allowance=10**7, narrow=16)
 
 
 def test_the_byte_to_stop_by_is_the_callers():

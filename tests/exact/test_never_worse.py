@@ -31,10 +31,10 @@ CUT = sides([[1, 1, 1, 1], [0, -1, 0, 0]], [0.5, 0])  # the weights add up to at
 PROBLEMS = {
     "one list": RerankProblem(X, Y),
     "one list, AUC": RerankProblem(X, Y, "auc"),
-    "one list, subranks": RerankProblem(X, Y, rank="subrank"),
-    "one list, AUC, subranks": RerankProblem(X, Y, "auc", rank="subrank"),
+    "one list, subranks": RerankProblem(X, Y, ties="subrank"),
+    "one list, AUC, subranks": RerankProblem(X, Y, "auc", ties="subrank"),
     "lists": RerankProblem(X, GRADES, qid=LISTS, normalize=True),
-    "lists, subranks": RerankProblem(X, GRADES, qid=LISTS, rank="subrank"),
+    "lists, subranks": RerankProblem(X, GRADES, qid=LISTS, ties="subrank"),
     "preferences": PairwiseProblem(X, [(i, k) for i in range(24) for k in range(24) if GRADES[i] > GRADES[k] + 1]),
     "a price": RerankProblem(X, Y, C=0.1),
     "lists, a price": RerankProblem(X, GRADES, qid=LISTS, C=0.05, free=[1]),

@@ -52,17 +52,20 @@ def proven(problem, calls=200):
     return bounds, searchable.objective(bounds.bound)
 
 
-def largest_counts(problem):
-    """Return max over w of N_j(w) for each j, by enumerating cells: for any small margin."""
+def losses_of_cells(problem):
+    """Yield how many negatives each positive loses to, for weights of every cell: for any small margin."""
     positives, negatives = problem.positives, problem.negatives
     rows = [tuple(int(v) for v in row) for row in problem.X]
     differences = [tuple(np.subtract(rows[i], rows[k]).tolist()) for i, k in itertools.product(positives, negatives)]
-    most = np.zeros(len(negatives), dtype=int)
     for w in representatives(differences, problem.d):
         scores = problem.X @ np.array(w, dtype=float)
-        lost = np.array([np.count_nonzero(scores[negatives] >= scores[i]) for i in positives])
-        most = np.maximum(most, [np.count_nonzero(lost <= j) for j in range(len(negatives))])
-    return most
+        yield np.array([np.count_nonzero(scores[negatives] >= scores[i]) for i in positives])
+
+
+def largest_counts(problem):
+    """Return max over w of N_j(w) for each j."""
+    levels = np.arange(len(problem.negatives))[:, None]
+    return np.max([np.count_nonzero(lost <= levels, axis=1) for lost in losses_of_cells(problem)], axis=0)
 
 
 def test_the_bound_is_never_below_a_value():
@@ -75,7 +78,7 @@ def test_the_bound_is_never_below_a_value():
         rng = np.random.default_rng(seed)
         tried = [*np.eye(problem.d), *-np.eye(problem.d), *rng.uniform(-1, 1, size=(100, problem.d))]
         if problem.d <= 3 and seed % 3 == 0:
-            tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[1])
+            tried.append(cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.ties)[1])
         best = max(problem.evaluate(w / np.abs(w).max()) for w in tried if w.any())
         assert bound >= best - 1e-12 * abs(best), seed
     assert tighter > count / 4  # else there is nothing to test
@@ -91,7 +94,7 @@ def test_the_largest_counts_are_those_of_enumeration(seed):
     most = largest_counts(problem)
     np.testing.assert_array_equal(bounds.caps, most)
     assert bounds.finished
-    assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.rank)[0] - 1e-12
+    assert bound >= cell_optimum(problem.X, problem.y, problem.statistic, 0.0, problem.ties)[0] - 1e-12
 
 
 def planted(seed):
@@ -155,15 +158,10 @@ def test_nothing_is_left_to_do_after_a_stop():
 
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
-    positives, negatives = problem.positives, problem.negatives
-    rows = [tuple(int(v) for v in row) for row in problem.X]
-    differences = [tuple(np.subtract(rows[i], rows[k]).tolist()) for i, k in itertools.product(positives, negatives)]
-    losses = []
-    for w in representatives(differences, problem.d):
-        scores = problem.X @ np.array(w, dtype=float)
-        lost = np.array([np.count_nonzero(scores[negatives] >= scores[i]) for i in positives])
-        losses.append(sum(int(table[np.count_nonzero(lost > j)]) for j, table in zip(above, loss, strict=True)))
-    return min(losses)
+    return min(
+        sum(int(table[np.count_nonzero(lost > j)]) for j, table in zip(above, loss, strict=True))
+        for lost in losses_of_cells(problem)
+    )
 
 
 @pytest.mark.parametrize("seed", range(examples(15, slow=400)))

@@ -1,4 +1,4 @@
-"""What the outer slices of a box lose, and that nothing above the cutoff is cut off with them."""
+"""What the outer slices of a box lose, and that nothing above the target is cut off with them."""
 
 import dataclasses
 
@@ -80,12 +80,12 @@ def test_what_is_cut_off_holds_nothing_above_the_target(seed):
     d, box = problem.d, work.box
     low, high = box["low"][:d], box["high"][:d]
     need = max(1, int(box["bound"] * rng.uniform(0.001, 0.2)))
-    cutoff = searchable.objective(box["bound"] - need)
+    target = searchable.objective(box["bound"] - need)
     went, _ = work.probe(searchable.space.compiled, need)
     new_low, new_high = work.box["low"][:d], work.box["high"][:d]
     for x in low + rng.uniform(size=(200, d)) * (high - low):
         if went < 0 or np.any(x < new_low) or np.any(x > new_high):
-            assert problem.evaluate(x) <= cutoff + 1e-9 * (1 + abs(cutoff))
+            assert problem.evaluate(x) <= target + 1e-9 * (1 + abs(target))
 
 
 @pytest.mark.parametrize("seed", range(6))

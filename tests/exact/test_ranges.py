@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact import Demand, Limits, LinearConstraints, RerankProblem, ranges, solve
+from ltr.exact import Demand, Limits, LinearConstraints, RerankProblem, solve, tuning
 from ltr.exact.ranges import RankRanges, rank_ranges
 from tests.exact.demand_reference import instance
 from tests.exact.test_fronts import all_weights
@@ -23,7 +23,7 @@ LABELS, GROUP = [1, 1, 0, 0], [0, 0, 1, 1]
 @pytest.fixture(autouse=True)
 def few_samples(monkeypatch):
     """Proofs are to find what samples would find, and samples take most of the time of tiny problems."""
-    monkeypatch.setattr(ranges, "_SAMPLES", 150)
+    monkeypatch.setattr(tuning, "RANGES_SAMPLES", 150)
 
 
 def places(problem: RerankProblem, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

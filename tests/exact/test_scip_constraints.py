@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from pyscipopt import SCIP_EVENTTYPE, Eventhdlr
 
 from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, certify, solve
 from ltr.exact.scip import ScipConstraints
@@ -112,18 +111,11 @@ def test_what_cannot_keep_them_refuses():
     with pytest.raises(ValueError, match="certificate cannot state"):
         certify(problem, found)
     for method in ("local_search", "resolved", WeightSpaceSearch(scip=False)):
-        with pytest.raises(ValueError, match=r"ScipConstraints|scip=False"):
+        with pytest.raises(ValueError, match="ScipConstraints"):
             solve(problem, method)
     limited = RerankProblem(problem.X, problem.y, constraints=problem.constraints, max_nonzeros=1)
     with pytest.raises(ValueError, match="max_nonzeros"):
         solve(limited, "auto")
-    for wrong in (
-        {"add": None, "d": 2},
-        {"add": disc, "d": 0},
-        {"add": disc, "d": 3, "linear": LinearConstraints([[1.0]], [0.0])},
-    ):
-        with pytest.raises(ValueError, match="must be"):
-            ScipConstraints(**wrong)
 
 
 def test_an_error_of_the_function_reaches_the_caller():
@@ -132,29 +124,3 @@ def test_an_error_of_the_function_reaches_the_caller():
 
     with pytest.raises(RuntimeError, match="not today"):
         solve(random_problem(0, broken), "auto", Limits(time_limit=60))
-
-
-def test_events_and_limits_of_the_user():
-    class Nodes(Eventhdlr):
-        seen = 0
-
-        def eventinit(self):
-            self.model.catchEvent(SCIP_EVENTTYPE.NODESOLVED, self)
-
-        def eventexec(self, event):
-            self.seen += 1
-
-    nodes = Nodes()
-
-    def configure(model):
-        model.includeEventhdlr(nodes, "nodes", "counts nodes")
-        model.setParam("limits/totalnodes", 3)
-
-    problem = random_problem(0, ring)
-    found = solve(problem, WeightSpaceSearch(threads=1, configure=configure), Limits(time_limit=60))
-    assert 0 < nodes.seen <= 4
-    assert found.status is Status.NODE_LIMIT
-    proven = solve(problem, "auto", Limits(time_limit=60))
-    assert found.value <= proven.value <= found.bound
-    with pytest.raises(ValueError, match="leave scip=True"):
-        WeightSpaceSearch(scip=False, configure=configure)

@@ -36,9 +36,13 @@ def test_comparisons_and_orders_are_those_of_rational_numbers(kind):
         scores, exact = Scores(X, w, margin), exact_scores(X, w)
         wins = scores.wins(np.arange(n)[:, None], np.arange(n))
         assert wins.tolist() == [[i - k >= Fraction(margin) for k in exact] for i in exact]
-        rows, steps = rng.integers(0, n, 12), rng.integers(0, 4, 12)
+        rows, steps, lists = rng.integers(0, n, 20), rng.integers(0, 4, 20), np.sort(rng.integers(0, 4, 20))
         keys = [exact[r] - Fraction(margin) * int(m) for r, m in zip(rows, steps, strict=True)]
         assert scores.order(rows, steps).tolist() == [sorted(set(keys)).index(key) for key in keys]
+        of_lists = list(zip(lists.tolist(), keys, strict=True))
+        assert scores.order(rows, steps, lists).tolist() == [sorted(set(of_lists)).index(key) for key in of_lists]
+        ascending = sorted(range(20), key=lambda at: (of_lists[at], steps[at], -at))
+        assert np.argsort(scores.order(rows, steps, lists, apart=True)).tolist() == ascending
 
 
 def test_equal_rows_share_a_rank_whatever_their_number():
@@ -59,19 +63,3 @@ def test_sums_that_float64_cannot_tell_apart_are_told_apart():
     ranks = Scores(X, np.ones(300), 1e-4).order(np.arange(200), np.zeros(200, dtype=int))
     values = sorted(set(exact))
     assert ranks.tolist() == [values.index(v) for v in exact]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_lists_are_ordered_one_behind_the_other(kind):
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        n, d = int(rng.integers(1, 9)), int(rng.integers(1, 4))
-        X, w, margin = KINDS[kind](rng, n, d), WEIGHTS[seed % 3](rng, d), float(rng.choice(MARGINS))
-        exact = exact_scores(X, w)
-        rows, steps, lists = rng.integers(0, n, 20), rng.integers(0, 4, 20), np.sort(rng.integers(0, 4, 20))
-        keys = [(i, exact[r] - Fraction(margin) * int(m)) for i, r, m in zip(lists, rows, steps, strict=True)]
-        scores = Scores(X, w, margin)
-        assert scores.order(rows, steps, lists).tolist() == [sorted(set(keys)).index(key) for key in keys]
-        places = scores.order(rows, steps, lists, apart=True)
-        ascending = sorted(range(20), key=lambda at: (keys[at], steps[at], -at))
-        assert np.argsort(places).tolist() == ascending

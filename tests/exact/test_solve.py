@@ -46,12 +46,12 @@ NO_SEARCH = {
 }
 
 
-def hard_list(rank="resolved", statistic="dcg", n=50, d=7):
+def hard_list(ties="resolved", statistic="dcg", n=50, d=7):
     """A list of a size that no model here proves within seconds."""
     rng = np.random.default_rng(11)
     X = rng.normal(size=(n, d))
     y = (X @ rng.normal(size=d) + 2 * rng.normal(size=n) > 0).astype(int)
-    return RerankProblem(X, y, statistic, rank=rank)
+    return RerankProblem(X, y, statistic, ties=ties)
 
 
 def assert_sound(problem, solution):
@@ -81,7 +81,7 @@ def assert_sound(problem, solution):
     "problem",
     [
         SMALL,
-        RerankProblem([[0.0], [1.0]], [0, 1], "auc", rank="subrank"),
+        RerankProblem([[0.0], [1.0]], [0, 1], "auc", ties="subrank"),
         RerankProblem([[0.0], [1.0]], [0, 1], "wrs", constraints=LinearConstraints([[1.0]], [0.5])),
         RerankProblem(np.eye(12)[:, :9], np.arange(12) % 2),
         graded_problem([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]),
@@ -99,7 +99,7 @@ def test_auto_chooses_and_says_why(problem):
 
 def test_every_method_with_the_local_search_in_front():
     drawn = random_instance(14)
-    problems = {rank: RerankProblem(drawn.X, drawn.y, "wrs", C=0.01, rank=rank) for rank in ("resolved", "subrank")}
+    problems = {ties: RerankProblem(drawn.X, drawn.y, "wrs", C=0.01, ties=ties) for ties in ("resolved", "subrank")}
     pairs = PairwiseProblem(drawn.X, multipartite_pairs(drawn.y), C=0.01)
     for name in METHODS.keys() - {"cards", "lattice"}:
         problem = problems["subrank"] if "subrank" in name else pairs if "pairwise" in name else problems["resolved"]
@@ -107,7 +107,7 @@ def test_every_method_with_the_local_search_in_front():
         assert_sound(problem, solution)
         assert solution.method == name
         if problem is not pairs:
-            optimum, _ = cell_optimum(problem.X, problem.y, "wrs", 0.01, problem.rank)
+            optimum, _ = cell_optimum(problem.X, problem.y, "wrs", 0.01, problem.ties)
             assert solution.value == pytest.approx(optimum, abs=1e-9)
         proves = name not in ("local_search", "resolved")
         assert solution.status is Status.OPTIMAL or (not proves and solution.status is Status.HEURISTIC)
@@ -122,7 +122,7 @@ def test_every_method_with_the_local_search_in_front():
         ({"method": WeightSpaceSearch}, "method must be a name or a solver object, got <class"),
         ({"warm_starts": ["up"]}, "w must hold numbers: could not convert string to float: 'up'"),
         ({"limits": 5.0}, r"limits must be a Limits, such as Limits\(time_limit=60\), got 5.0"),
-        ({"method": "subrank"}, "rank='subrank', got a RerankProblem with statistic 'dcg' and rank='resolved'"),
+        ({"method": "subrank"}, "ties='subrank', got a RerankProblem with statistic 'dcg' and ties='resolved'"),
         ({"method": "pairwise"}, "needs a PairwiseProblem"),
         ({"method": "auc"}, "statistic 'auc' or 'wrs'"),
         ({"warm_starts": [[1.0, 2.0]]}, r"w must have shape \(1,\)"),
@@ -136,24 +136,19 @@ def test_bad_arguments(change, message):
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("name", "rule", "wrong"),
     [
-        ({"time_limit": "5"}, "time_limit must be a number of seconds > 0, got '5'"),
-        ({"gap": None}, "gap must be a finite number >= 0, got None"),
-        ({"node_limit": "5"}, "node_limit must be at least 1, got '5'"),
-        ({"memory_limit": "5"}, "memory_limit must be a number of megabytes > 0, got '5'"),
-        ({"time_limit": 0}, "time_limit must be a number of seconds > 0, got 0"),
-        ({"time_limit": math.nan}, "time_limit"),
-        ({"gap": -0.1}, "gap must be a finite number >= 0, got -0.1"),
-        ({"seed": -1}, "seed must be an integer from 0"),
-        ({"seed": 1.5}, "seed must be an integer from 0"),
-        ({"node_limit": 0}, "node_limit must be at least 1, got 0"),
-        ({"memory_limit": 0}, "memory_limit must be a number of megabytes > 0"),
+        ("time_limit", "a number of seconds > 0", ["5", 0, math.nan]),
+        ("gap", "a finite number >= 0", [None, -0.1]),
+        ("node_limit", "at least 1", ["5", 0]),
+        ("memory_limit", "a number of megabytes > 0", ["5", 0]),
+        ("seed", r"an integer from 0 to 2\*\*31 - 1", [-1, 1.5]),
     ],
 )
-def test_bad_limits(change, message):
-    with pytest.raises(ValueError, match=message):
-        Limits(**change)
+def test_bad_limits(name, rule, wrong):
+    for value in wrong:
+        with pytest.raises(ValueError, match=f"{name} must be {rule}, got {value!r}"):
+            Limits(**{name: value})
 
 
 def test_bad_solver_options():
@@ -166,7 +161,7 @@ def test_bad_solver_options():
 
 @pytest.mark.parametrize("method", ["resolved", "subrank"])
 def test_a_time_limit_returns_the_incumbent_and_a_valid_bound(method):
-    problem = hard_list(rank=method)
+    problem = hard_list(ties=method)
     good = solve(problem, "local_search", Limits(time_limit=0.1))
     solution = solve(problem, METHODS[method], Limits(time_limit=0.5))
     assert solution.status is Status.TIME_LIMIT
@@ -197,13 +192,6 @@ def test_node_and_gap_limits():
     assert_sound(problem, solution)
 
 
-def test_a_memory_limit_stops_without_an_error():
-    problem = hard_list(rank="subrank")
-    solution = solve(problem, NO_SEARCH["subrank"], Limits(memory_limit=1, time_limit=30))
-    assert solution.status is Status.MEMORY_LIMIT
-    assert_sound(problem, solution)
-
-
 def test_the_seed_makes_a_run_repeatable():
     problem = hard_list(n=8, d=3)
     one, other = (solve(problem, NO_SEARCH["resolved"], Limits(seed=5)) for _ in range(2))
@@ -218,23 +206,11 @@ def test_every_status_of_scip_is_mapped():
 # --- stopping by hand ------------------------------------------------------------------------------------------
 
 
-def test_should_stop_ends_the_solve():
-    problem = hard_list()
-    started = time.monotonic()
-    solution = solve(
-        problem, NO_SEARCH["resolved"], Limits(time_limit=60), should_stop=lambda: time.monotonic() - started > 0.3
-    )
-    assert solution.status is Status.INTERRUPTED
-    assert solution.seconds < 30
-    assert_sound(problem, solution)
-    assert solve(problem, "local_search", should_stop=lambda: True).status is Status.INTERRUPTED
-
-
 @pytest.mark.parametrize(("seed", "method"), [(1, "subrank"), (10, "auc"), (11, "subrank")])
 def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
     # among the callbacks are some in which SCIP cannot be interrupted, and some in which its bound is void
     problem = dataclasses.replace(random_instance(seed), **({"statistic": "auc"} if method == "auc" else {}))
-    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.rank)
+    optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.ties)
     for callbacks in range(1, 60, examples(2, slow=1)):
         left = [callbacks]
 
@@ -283,7 +259,7 @@ from ltr.exact import METHODS, Limits, solve
 def report(point):
     print("point", flush=True)
 
-problem = hard_list(rank=sys.argv[1])
+problem = hard_list(ties=sys.argv[1])
 methods = METHODS if sys.argv[2] == "search" else NO_SEARCH
 solution = solve(problem, methods[sys.argv[1]], Limits(time_limit=100), on_progress=report)
 assert solution.value <= solution.bound <= problem.trivial_bound
@@ -315,15 +291,16 @@ def test_kill_int_returns_the_incumbent(method, search, wait):
     assert "interrupted True" in output.splitlines()  # SCIP's own line may come after it
 
 
-def test_interrupts_raise_once_and_give_the_handler_back():
-    before = signal.getsignal(signal.SIGINT)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupts_raise_once_and_give_the_handler_back(number):
+    before = signal.getsignal(number)
     with Interrupts() as interrupts:
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         with pytest.raises(KeyboardInterrupt):
             interrupts.arm()
-        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(number)
         assert interrupts.count == 2
-    assert signal.getsignal(signal.SIGINT) is before
+    assert signal.getsignal(number) is before
 
 
 # --- warm starts, tolerance, constraints -----------------------------------------------------------------------
@@ -352,19 +329,19 @@ def test_margins_within_the_tolerance_are_reported_or_refused():
 def test_a_win_within_the_tolerance_does_not_count():
     # the margin is a hair more than the only difference can be: SCIP accepts it, the problem does not
     problem = RerankProblem([[0.0], [0.5]], [0, 1], margin=0.5 * (1 + 1e-10))
-    for rank in ("resolved", "subrank"):
-        solution = solve(RerankProblem(problem.X, problem.y, margin=problem.margin, rank=rank), NO_SEARCH[rank])
+    for ties in ("resolved", "subrank"):
+        solution = solve(RerankProblem(problem.X, problem.y, margin=problem.margin, ties=ties), NO_SEARCH[ties])
         assert solution.value == pytest.approx(1 / math.log2(3))
-        assert solution.status is (Status.HEURISTIC if rank == "resolved" else Status.INEXACT)
+        assert solution.status is (Status.HEURISTIC if ties == "resolved" else Status.INEXACT)
         assert solution.bound == pytest.approx(1.0)
 
 
 def test_side_constraints_with_room_and_without():
     X, y = [[0.0, 1.0], [1.0, 0.0], [0.5, 0.2]], [0, 1, 0]
     cap = LinearConstraints([[1.0, 0.0], [0.0, -1.0]], [0.25, -0.5])  # w_0 <= 0.25, w_1 >= 0.5
-    for rank in ("resolved", "subrank"):
-        problem = RerankProblem(X, y, rank=rank, constraints=cap)
-        solution = solve(problem, rank)
+    for ties in ("resolved", "subrank"):
+        problem = RerankProblem(X, y, ties=ties, constraints=cap)
+        solution = solve(problem, ties)
         assert_sound(problem, solution)
         # w_0 - w_1 < 0 loses to the first, 0.5 w_0 - 0.2 w_1 > 0 beats the other: rank 2 of 3
         assert solution.value == pytest.approx(1 / math.log2(3))
@@ -420,12 +397,12 @@ def test_only_zero_is_feasible(method):
 @pytest.mark.parametrize("method", ["weight_space", "subrank"])
 def test_infeasible_side_constraints(method):
     rules = LinearConstraints([[1.0], [-1.0]], [-0.5, -0.5])  # w <= -0.5 and w >= 0.5
-    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank="subrank", constraints=rules)
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], ties="subrank", constraints=rules)
     solution = solve(problem, method)
     assert solution.status is Status.INFEASIBLE
     assert solution.value == -math.inf
     zero_rule = LinearConstraints([[0.0]], [-1.0])
-    problem = RerankProblem([[0.0], [1.0]], [0, 1], rank=problem.rank, constraints=zero_rule)
+    problem = RerankProblem([[0.0], [1.0]], [0, 1], ties=problem.ties, constraints=zero_rule)
     assert solve(problem, method).status is Status.INFEASIBLE
 
 
@@ -514,13 +491,13 @@ def test_the_package_and_a_first_solve_load_no_large_libraries():
     assert set(solved) <= {"pyscipopt"}
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
 @pytest.mark.parametrize("statistic", ["power(p=4)", "power(p=17)", "power(p=30)", "weights(0,1e-12,4e-12,9e-12)"])
-def test_statistics_of_any_size_are_proven(statistic, rank):
+def test_statistics_of_any_size_are_proven(statistic, ties):
     rng = np.random.default_rng(0)
     n = 4 if statistic.startswith("weights") else 20
     X, y = rng.normal(size=(n, 2)), np.arange(n) % 2
-    problem = RerankProblem(X, y, statistic, rank=rank)
+    problem = RerankProblem(X, y, statistic, ties=ties)
     solution = solve(problem, limits=Limits(time_limit=20.0))
     assert solution.status is Status.OPTIMAL
     directions = np.linspace(0, 2 * np.pi, 1000)

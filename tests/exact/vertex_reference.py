@@ -50,9 +50,9 @@ def comparisons(problem: Problem) -> list[Comparison]:
         members = [i for i, own in enumerate(qid) if own == one]
         grades = sorted({gains[i] for i in members})
         for i, k in itertools.permutations(members, 2):
-            if problem.rank == "subrank" and gains[i] > 0:
+            if problem.ties == "subrank" and gains[i] > 0:
                 found.append(Comparison(i, k, 1))
-            elif problem.rank == "resolved" and gains[i] > gains[k]:
+            elif problem.ties == "resolved" and gains[i] > gains[k]:
                 found.append(Comparison(i, k, grades.index(gains[i]) - grades.index(gains[k])))
     return found
 
@@ -172,7 +172,7 @@ class Objective:
             keys = {i: (scores[i] - margin * grades.index(gains[i]), gains[i]) for i in members}
             order = sorted(members, key=keys.__getitem__)
             for i in members:
-                place = beaten[i] if problem.rank == "subrank" else order.index(i)
+                place = beaten[i] if problem.ties == "subrank" else order.index(i)
                 terms.append(gains[i] * weights[place])
                 positives += gains[i] > 0
         if problem.binary:
@@ -293,7 +293,7 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
     limit = int(rng.integers(1, d + 1)) if rng.random() < 0.15 else None
     options = {"constraints": constraints, "max_nonzeros": limit}
     kind = rng.choice(["rerank", "graded", "pairwise"], p=[0.6, 0.2, 0.2])
-    rank = str(rng.choice(["resolved", "resolved", "subrank"]))
+    ties = str(rng.choice(["resolved", "resolved", "subrank"]))
     problem: Problem
     if kind == "pairwise":
         pairs = [rng.choice(n, size=2, replace=False) for _ in range(int(rng.integers(1, 9)))]
@@ -311,7 +311,7 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
             gains = gains * float(rng.choice([1e-300, 1e300, 1e-8]))
         qid = rng.integers(0, int(rng.integers(1, 4)), size=n)
         statistic = str(rng.choice([s for s in STATISTICS if s != "auc"]))
-        problem = RerankProblem(X, gains, statistic, C, margin, qid=qid, gain="linear", rank=rank, **options)
+        problem = RerankProblem(X, gains, statistic, C, margin, qid=qid, gain="linear", ties=ties, **options)
     else:
         y = np.zeros(n, dtype=int)
         y[rng.choice(n, size=int(rng.integers(1, n)), replace=False)] = 1
@@ -320,7 +320,7 @@ def instance(seed: int) -> tuple[Problem, str | WeightSpaceSearch]:
             a = np.sort(rng.choice([0.0, 1e-300, 5e-324, 1.0, 1e300], size=n))
             a[-1] = max(a[-1], 5e-324)
             statistic = f"weights({','.join(map(repr, a.tolist()))})"
-        problem = RerankProblem(X, y, statistic, C, margin, rank=rank, **options)
+        problem = RerankProblem(X, y, statistic, C, margin, ties=ties, **options)
     return problem, method_for(rng, problem)
 
 
@@ -356,5 +356,5 @@ def method_for(rng: np.random.Generator, problem: Problem) -> str | WeightSpaceS
     if isinstance(problem, PairwiseProblem):
         return "pairwise"
     if problem.binary:
-        return "resolved" if problem.rank == "resolved" else "subrank"
+        return "resolved" if problem.ties == "resolved" else "subrank"
     return "auto"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ltr.exact import RerankProblem
 from ltr.exact.local_search.search import new_ascents
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from ltr.exact.problem import RerankProblem
 from ltr.native import Ascents
 from tests.reference import (
     exact_scores,
@@ -23,10 +23,10 @@ from tests.reference import (
 from tests.tiers import examples
 
 RANKED = {
-    "resolved": (random_instance, {"rank": "resolved"}),
-    "subrank": (random_instance, {"rank": "subrank"}),
-    "graded": (random_graded, {"rank": "resolved"}),
-    "graded subrank": (random_graded, {"rank": "subrank"}),
+    "resolved": (random_instance, {"ties": "resolved"}),
+    "subrank": (random_instance, {"ties": "subrank"}),
+    "graded": (random_graded, {"ties": "resolved"}),
+    "graded subrank": (random_graded, {"ties": "subrank"}),
 }
 KINDS = {
     **RANKED,
@@ -66,16 +66,16 @@ def slow_value(p, w):
         wins = [scores[i] - scores[k] >= p.margin for i, k in p.pairs.tolist()]
         return math.fsum(p.weights[wins])
     if p.binary:
-        return slow_margin_value(p.X, p.gains, w, str(p.statistic), p.margin, p.rank)
+        return slow_margin_value(p.X, p.gains, w, str(p.statistic), p.margin, p.ties)
     gains, qid = p.gains.tolist(), p.qid.tolist()
-    return slow_graded_value(scores, gains, qid, str(p.statistic), p.rank, Fraction(p.margin))
+    return slow_graded_value(scores, gains, qid, str(p.statistic), p.ties, Fraction(p.margin))
 
 
 def comparisons(p):
     """All (i, k, steps) that could matter: i beats k from steps margins on."""
     if isinstance(p, PairwiseProblem):
         return [(i, k, 1) for i, k in p.pairs.tolist()]
-    most = 1 if p.binary or p.rank == "subrank" else 3  # random_graded has 4 gains
+    most = 1 if p.binary or p.ties == "subrank" else 3  # random_graded has 4 gains
     return [(i, k, steps + 1) for i, k in itertools.permutations(range(p.n), 2) for steps in range(most)]
 
 
@@ -120,9 +120,9 @@ def test_a_line_is_as_good_as_the_better_of_its_parts(kind):
             assert search.objective(w + cut * v, 1.0) <= whole + 1e-9
 
 
-@pytest.mark.parametrize("rank", ["resolved", "subrank"])
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
 @pytest.mark.parametrize("statistic", ["dcg", "dcg@3", "dcg@40", "auc", "mrr", "hits@7"])
-def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
+def test_lists_are_searched_alike_with_and_without_pairs(statistic, ties):
     """One list and many, short ones and longer ones, of which few items come to the top; on one thread and on two."""
     for seed in range(20):
         rng = np.random.default_rng(seed)
@@ -131,7 +131,7 @@ def test_lists_are_searched_alike_with_and_without_pairs(statistic, rank):
         y = rng.integers(0, [2, 5][seed % 2], n)
         y[:2] = 0, 1
         lists = rng.integers(0, 1 + n // int(rng.integers(5, 100)), n)
-        p = RerankProblem(X, y, statistic, margin=[1e-4, 0.23][seed % 2], qid=lists if seed % 4 else None, rank=rank)
+        p = RerankProblem(X, y, statistic, margin=[1e-4, 0.23][seed % 2], qid=lists if seed % 4 else None, ties=ties)
         items = p.ranked_items()
         searches = [new_ascents(p, p.levels(), seed=0), *(new_ascents(p, items, seed=0, threads=t) for t in (1, 2))]
         w, v = rng.uniform(-1, 1, d), rng.normal(size=d)

@@ -287,8 +287,7 @@ def test_the_exact_ranker_solves_the_problem_of_the_standardised_list(statistic,
     X, y = one_list()
     ranker = exact(statistic, node_limit=300, **options).fit(X, y)
     lists = TopLists.of(X, None)
-    of_problem = {"rank" if name == "ties" else name: value for name, value in options.items()}
-    problem = RerankProblem(lists.Z, y, statistic, **of_problem)
+    problem = RerankProblem(lists.Z, y, statistic, **options)
     solution = solve(problem, ReproducibleSearch(), Limits(node_limit=300))
     np.testing.assert_array_equal(ranker.solution_.weights, solution.weights)
     assert (ranker.solution_.value, ranker.solution_.bound) == (solution.value, solution.bound)

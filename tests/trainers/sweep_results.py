@@ -33,7 +33,7 @@ def record(data, split, method, train, test, *, options=None, seconds=1.0, tag="
 def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal", value=5.0, bound=5.0, starts=None,
           **more):  # fmt: skip
     """The record of an exact cell."""
-    options = {"base": base, "top_k": top_k, "statistic": STATISTIC, "C": 1e-4, "margin": 1e-4, "rank": "resolved"}
+    options = {"base": base, "top_k": top_k, "statistic": STATISTIC, "C": 1e-4, "margin": 1e-4, "ties": "resolved"}
     options |= {"method": "auto", "time_limit": 2.0}
     found = {
         "status": status,

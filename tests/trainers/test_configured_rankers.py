@@ -49,7 +49,6 @@ ELSEWHERE = {
     "choose",
     "base_score",
     "spread",
-    "rank",  # the argument `ties`: a ranker has a method `rank`
     *SOLVE_LIMITS,
 }
 
@@ -69,7 +68,7 @@ def test_a_key_is_an_argument_of_its_ranker(section, ranker):
 
 
 EXACT = {"top_k": "full", "statistic": "auc", "C": 0.1, "margin": 0.01, "time_limit": 2.0, "gap": 0.1,
-         "node_limit": 5, "memory_limit": 100.0, "recentre": "max", "rank": "subrank", "seed": 8, "choose": False,
+         "node_limit": 5, "memory_limit": 100.0, "recentre": "max", "ties": "subrank", "seed": 8, "choose": False,
          "max_nonzeros": 2}  # fmt: skip
 
 
@@ -79,8 +78,7 @@ def test_the_two_stage_ranker_has_every_option_of_the_exact_stage():
     assert ranker.top_k is None
     assert ranker.exact.gain == "linear"
     assert ranker.exact.method == "auto"
-    assert ranker.exact.ties == "subrank"
-    for name in EXACT.keys() - {"top_k", "choose", "rank"}:
+    for name in EXACT.keys() - {"top_k", "choose"}:
         assert getattr(ranker.exact.limits if name in LIMITS else ranker.exact, name) == EXACT[name]
     assert two_stage_ranker(config_for(), LogisticRegressionRanker()).exact.limits.seed == 3
 

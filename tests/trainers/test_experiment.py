@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from ltr.data import DataError, half_split, load
-from ltr.exact.problem import RerankProblem
+from ltr.exact import RerankProblem
 from ltr.metrics import rank_statistic
 from tests.paths import ROOT
 from tests.tiers import slow_but
@@ -108,7 +108,7 @@ def test_the_certificate_can_be_checked_from_its_files(finished):
     with np.load(config.folder / "exact" / "problem.npz") as arrays:
         problem = RerankProblem(
             arrays["X"], arrays["y"], certificate["statistic"], certificate["C"], certificate["margin"],
-            rank=certificate["rank"],
+            ties=certificate["ties"],
         )  # fmt: skip
     assert problem.evaluate(certificate["weights"]) == certificate["value"] <= certificate["bound"]
     assert set(solution["weights"]) == {"x0", "x1"}

@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from ltr import verify
+from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.certificate import Certificate, certify
-from ltr.exact.demand import DEMAND_TOLERANCE, Demand
+from ltr.exact.constraints import DEMAND_TOLERANCE, SIDE_TOLERANCE, Demand
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
 from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
 from tests.exact.stated_problem import stated_problem
@@ -75,7 +75,7 @@ def by_hand(partition, bound=0.3, value=0.3, claim=None, weights=(0.5,), **probl
         "weights": list(weights),
         "problem": {
             "kind": "rerank",
-            "rank": "resolved",
+            "ties": "resolved",
             "statistic": "auc",
             "C": 0.2,
             "margin": 0.125,
@@ -135,13 +135,13 @@ RIGHT = [
     (by_hand([".", "."], C=0.75, bound=0.0, value=0.0, weights=[0.0]), "optimal"),
     # the margin is reached with equality
     (by_hand([".", "."], weights=[0.125]), "optimal"),
-    (by_hand([".", "."], rank="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
+    (by_hand([".", "."], ties="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **GRADED), "optimal"),
-    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "rank": "subrank"}), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "ties": "subrank"}), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "statistic": "auc"}), "optimal"),  # no share of pairs, as for labels
     # the 3 is two grades above the 0, at a distance of 1: at 1/4 it wins by two margins of 1/8 with equality
     (by_hand([".", "."], 9.75, 9.75, weights=[0.25], **GRADED), "optimal"),
-    (by_hand([".", "."], 9.75, 9.75, weights=[0.125], **{**GRADED, "rank": "subrank"}), "optimal"),
+    (by_hand([".", "."], 9.75, 9.75, weights=[0.125], **{**GRADED, "ties": "subrank"}), "optimal"),
     # below it stands behind the 0, and at 1/16 before the 1, one grade and a distance of 2 off, with equality
     (by_hand(None, value=0 * 3 + 3 * 2 + 1 * 1 - 0.25, weights=[0.0625], **GRADED), "value"),
     (by_hand(None, value=0 * 3 + 1 * 2 + 3 * 1 - 0.25, weights=[0.0624], **GRADED), "value"),
@@ -155,7 +155,7 @@ RIGHT = [
     (by_hand([".", "."], 5.75, 5.75, **DEMANDED), "optimal"),
     (by_hand([".", "."], 9.75, 5.75, claim="bound", **DEMANDED), "bound"),
     (by_hand(None, value=5.75, **DEMANDED), "value"),
-    (by_hand([".", "."], 5.75, 5.75, **{**DEMANDED, "rank": "subrank"}), "optimal"),
+    (by_hand([".", "."], 5.75, 5.75, **{**DEMANDED, "ties": "subrank"}), "optimal"),
     (by_hand(["0z . . ."], 5.75, 5.75, constraints=HALF, **DEMANDED), "optimal"),
     # a demand on ranks from the top, 3 * 1 + 2 * 0 + 1 * 1 for w < 0, and 1 * 1 + 2 * 0 + 3 * 1 as well
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [BOTH_ENDS]}), "optimal"),
@@ -167,7 +167,7 @@ RIGHT = [
     # no weights have the first and the last row at the top: w_0 = -1 has not the last, w_0 = 1 not the first
     (by_hand([".", "."], claim="infeasible", demands=BOTH), "infeasible"),
     (by_hand(["0 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
-    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, rank="subrank"), "infeasible"),
+    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, ties="subrank"), "infeasible"),
     # the first row is not before the last one, or the last one is not before the first one
     (by_hand(["0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     (by_hand(["0 2:0 . . 0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
@@ -395,10 +395,10 @@ def test_values_are_exact():
         base = random_instance(seed)
         rng = np.random.default_rng(seed)
         X = base.X / [1.0, 10.0, 3.0][seed % 3]  # tenths: w·δ and the margin meet up to rounding
-        p = RerankProblem(X, base.y, base.statistic, base.C, [1e-4, 0.1, 0.3][seed % 3], rank=base.rank)
+        p = RerankProblem(X, base.y, base.statistic, base.C, [1e-4, 0.1, 0.3][seed % 3], ties=base.ties)
         w = rng.integers(-4, 5, size=p.d) / 4.0
         exact = verify.Problem(certify(p, solution(p, w), max_boxes=0).content["problem"])
-        slow = slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.rank) - p.C * np.count_nonzero(w)
+        slow = slow_margin_value(p.X, p.y, w, str(p.statistic), p.margin, p.ties) - p.C * np.count_nonzero(w)
         assert float(exact.value(w.tolist())) == pytest.approx(slow, rel=1e-13, abs=1e-13)
         assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
 
@@ -417,7 +417,7 @@ def test_values_of_graded_lists_are_exact():
         w = np.random.default_rng(seed).integers(-4, 5, size=p.d) / 4.0
         exact = verify.Problem(certify(p, solution(p, w), max_boxes=0).content["problem"])
         scores, margin = exact_scores(p.X, w), Fraction(float(p.margin))
-        slow = slow_graded_value(scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.rank, margin)
+        slow = slow_graded_value(scores, p.gains.tolist(), p.qid.tolist(), str(p.statistic), p.ties, margin)
         slow -= p.C * np.count_nonzero(w)
         assert float(exact.value(w.tolist())) == pytest.approx(slow, rel=1e-13, abs=1e-13)
         assert float(exact.size()) == pytest.approx(p.trivial_bound, rel=1e-13)
@@ -646,7 +646,7 @@ DAMAGE = [
     ("cutoff", put("problem", "statistic", "dcg@8"), r"problem.a\[0\]: must be 0.0 for 'dcg@8'"),
     ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known: 'ndcg', its name"),
     ("rank weight", put("problem", "a", 4, lambda a: a * (1 + 1e-12)), r"problem.a\[4\]: must be"),
-    ("rank", put("problem", "rank", "Subrank"), "problem.rank: must be 'resolved' or 'subrank', got 'Subrank'"),
+    ("ties", put("problem", "ties", "Subrank"), "problem.ties: must be 'resolved' or 'subrank', got 'Subrank'"),
     ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
     ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, .*, card, risk, got"),
     ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
@@ -688,7 +688,7 @@ PAIRWISE_DAMAGE = [
     (put("problem", "pairs", 2, [1, 0, 2]), r"problem.pairs\[2\]: must hold 2 entries, got 3"),
     (put("problem", "pairs", [[1]] * 7), r"problem.pairs\[0\]: must join two observations, got \[1\]"),
     (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
-    (put("problem", "rank", "resolved"), "problem: 'rank' is not known"),
+    (put("problem", "ties", "resolved"), "problem: 'ties' is not known"),
     (put("problem", "demands", []), "problem: 'demands' is not known"),
 ]
 
@@ -718,7 +718,7 @@ GRADED_DAMAGE = [
     ("weights of one length", put("problem", "statistic", "weights(0,0,1,1,1)"), r"problem.a\[0\]: must be 0.0"),
     ("weights of another", put("problem", "statistic", "weights(0,1,1,1)"), "problem.statistic: is not known for 5"),
     ("weights of a list gone", put("problem", "a", lambda a: a[:5]), "problem.a: must hold 9 entries, got 5"),
-    ("rank", put("problem", "rank", "subrank"), VALUE),
+    ("ties", put("problem", "ties", "subrank"), VALUE),
     ("kind", put("problem", "kind", "rerank"), "problem: 'y' is missing"),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
 ]  # fmt: skip
@@ -753,7 +753,7 @@ DEMAND_DAMAGE = [
         put("problem", "demands", 0, lambda one: asked([*map(int, one["gains"])], 3.0, a=one["a"])),
         r"problem.demands\[0\].kind: must be graded, as there are 2 lists, got 'rerank'",
     ),
-    ("rank", put("problem", "demands", 0, "rank", "resolved"), r"problem.demands\[0\]: 'rank' is not known"),
+    ("ties", put("problem", "demands", 0, "ties", "resolved"), r"problem.demands\[0\]: 'ties' is not known"),
     ("weights", put("weights", [1.0, 0.0]), MET.format(0) + r"3\.0"),
     ("margin", put("problem", "margin", 0.5), "weights: have|" + VALUE),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
@@ -860,15 +860,15 @@ JUNK += [
 def problems():
     """Problems of every kind, with and without prices, constraints and limits."""
     ranked, lists, edges = random_instance(14), random_graded(20), random_pairwise(3)
-    yield "resolved", dataclasses.replace(ranked, rank="resolved")
-    yield "subrank", dataclasses.replace(ranked, rank="subrank")
+    yield "resolved", dataclasses.replace(ranked, ties="resolved")
+    yield "subrank", dataclasses.replace(ranked, ties="subrank")
     yield "price", dataclasses.replace(ranked, C=0.05)
-    yield "graded", dataclasses.replace(lists, rank="resolved")
-    yield "graded, subrank", dataclasses.replace(lists, rank="subrank", C=0.05)
+    yield "graded", dataclasses.replace(lists, ties="resolved")
+    yield "graded, subrank", dataclasses.replace(lists, ties="subrank", C=0.05)
     yield "pairwise", edges
     group = np.arange(ranked.n) % 3 == 0
     asked = [Demand("hits@2", 1, group), Demand("auc", 0.25, 1 - ranked.gains)]
-    yield "demanded", dataclasses.replace(ranked, rank="resolved", demands=asked, C=0.01)
+    yield "demanded", dataclasses.replace(ranked, ties="resolved", demands=asked, C=0.01)
     yield "demanded, whole", dataclasses.replace(ranked, demands=asked[:1], integer=3, required=[0], max_nonzeros=1)
     asked = [Demand("dcg", 0.5, normalize=True), Demand("hits@1", 1, np.arange(lists.n) % 2)]
     yield "graded, demanded", dataclasses.replace(lists, demands=asked)
@@ -1079,7 +1079,7 @@ def test_exit_codes(command, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out.startswith(
         "optimal: the weights have the value 0.3; no weights exceed 0.3, proven by 2 boxes; "
-        "problem: rerank, statistic auc, rank resolved, margin 0.125, C 0.2; data: 3 observations, 1 feature, sha256 "
+        "problem: rerank, statistic auc, ties resolved, margin 0.125, C 0.2; data: 3 observations, 1 feature, sha256 "
     )
     assert err == ""
     sha256 = by_hand(None)["problem"]["sha256"]

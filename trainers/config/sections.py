@@ -670,7 +670,7 @@ class ExactConfig(Section):
     margin: float = option(
         1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
     )
-    rank: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
+    ties: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
     method: StrictStr = option("auto", "exact method; auto chooses one")
     time_limit: float = option(60.0, "seconds for the search", gt=0)
     gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
@@ -768,7 +768,7 @@ class ExactConfig(Section):
             return
         # small features: a margin that is too small for them is too small for all
         asked: dict[str, Any] = {"required": [0] if self.required else [], "integer": self.integer}
-        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, rank=self.rank, **asked)
+        small = RerankProblem(np.eye(n) / n, np.arange(n) % 2, statistic, self.C, self.margin, ties=self.ties, **asked)
         try:
             METHODS[self.method].check(small)
         except ValueError as error:

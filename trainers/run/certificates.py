@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import doubles
+from ltr.exact import RerankProblem
 from ltr.exact.certificate import certify
-from ltr.exact.constraints import LinearConstraints
-from ltr.exact.demand import Demand
-from ltr.exact.problem import RerankProblem
+from ltr.exact.constraints import Demand, LinearConstraints
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.rankers import TwoStageRanker
@@ -95,7 +94,7 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
     return {
         "claim": f"no {which} have a larger objective than bound on the list in problem.npz",
         "statistic": str(problem.statistic),
-        **{name: getattr(problem, name) for name in ("rank", "C", "margin", "n", "d", "trivial_bound")},
+        **{name: getattr(problem, name) for name in ("ties", "C", "margin", "n", "d", "trivial_bound")},
         "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
         "max_nonzeros": problem.max_nonzeros,
         "free": list(problem.free),
@@ -114,7 +113,7 @@ def read_problem(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
     """Return the problem of a finished exact stage and its solution, from its files."""
     with reading(folder.solution):
         found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
-        options = {name: found[name] for name in ("statistic", "C", "margin", "rank")}
+        options = {name: found[name] for name in ("statistic", "C", "margin", "ties")}
         options |= {name: found[name] for name in _SIDES if found.get(name)}
         if (sides := found.get("constraints")) is not None:
             options["constraints"] = LinearConstraints(sides["A"], sides["b"])

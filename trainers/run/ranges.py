@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from ltr.answer import FrontPointOnList, ListFront, RowRanges
 from ltr.cards import CardRanker
 from ltr.checks import doubles
-from ltr.exact import front, rank_ranges
+from ltr.exact import RerankProblem, front, rank_ranges
 from ltr.exact.cards import CardProblem
-from ltr.exact.demand import Demand
-from ltr.exact.problem import RerankProblem
+from ltr.exact.constraints import Demand
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.list_demands import Asked, ListDemand

@@ -277,7 +277,7 @@ def _exact_findings(config: Config) -> Iterator[Finding]:
         yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
     elif exact.method != "auto":
         small = RerankProblem(
-            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], rank=exact.rank
+            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], ties=exact.ties
         )
         try:
             METHODS[exact.method].check(small)

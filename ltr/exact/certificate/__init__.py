@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from ltr import verify
 from ltr.checks import as_float, is_whole
+from ltr.exact import tuning
 from ltr.exact.cards import CardProblem
-from ltr.exact.certificate.recorder import MOST_PAIRS, Recorder, pair_count
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.certificate.recorder import Recorder, pair_count
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
@@ -34,7 +36,6 @@ Content = dict[str, Any]
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
 _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
-_HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
 
 
 class Certificate:
@@ -150,15 +151,14 @@ def certify(
     The first bound tried is the value itself, up to rounding; where that takes too many boxes, others between the value
     and the trivial bound. Where these fail too, or the problem has more than four million pairs, the certificate has no
     proof: it shows the value and quotes the solver's bound as a claim. So does that of a risk score. That of a card has
-    no boxes: the checker searches all sets of columns itself. A solution with the status infeasible gets a certificate
-    that no weights satisfy the side constraints and demands.
+    no boxes: the checker searches all sets of columns itself. An infeasible solution gets a certificate that it is.
 
     Args:
         problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
         solution: a solution of this problem, from any method.
         max_boxes: largest number of boxes in a partition.
         max_checks: largest number of checks of a pair in a box for the verifier, which makes a few million a second.
-        time_limit: seconds for finding the partition; the best one found in that time is used.
+        time_limit: seconds for finding the partition.
         should_stop: called several times per second; True ends the search for a better partition.
 
     Raises:
@@ -198,7 +198,7 @@ def certify(
 
     if solution.status is Status.INFEASIBLE:
         exact = verify.Problem(described, infeasible=True)
-        partition = record(Recorder(problem, exact), None) if pair_count(exact) <= MOST_PAIRS else None
+        partition = record(Recorder(problem, exact), None) if pair_count(exact) <= tuning.CERTIFICATE_PAIRS else None
         if partition is None:
             raise ValueError(
                 "solution says that no weights are feasible, which was not proven within max_boxes, max_checks and "
@@ -216,7 +216,7 @@ def certify(
     least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
     claimed = max(float(solution.bound), value)
     proof, claim = None, "value"
-    if pair_count(exact) <= MOST_PAIRS:
+    if pair_count(exact) <= tuning.CERTIFICATE_PAIRS:
         recorder = Recorder(problem, exact)
         bounds = _bounds(least, claimed, problem.trivial_bound)
         proof = _lowest(bounds, lambda bound: record(recorder, bound), over)
@@ -324,7 +324,7 @@ def _number(number: float | None) -> float:
 
 def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
     """Return the bounds to try, ascending: the least, the claimed one, and some that halve the way to either end."""
-    shares = [2.0**-k for k in range(_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
+    shares = [2.0**-k for k in range(tuning.CERTIFICATE_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
     between = {least + share * (trivial - least) for share in shares}
     return [least, *sorted(bound for bound in {claimed, *between} if least < bound < trivial)]
 

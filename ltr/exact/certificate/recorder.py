@@ -17,15 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr import verify
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import IntArray, Problem
 from ltr.native import Partition
 
-MOST_PAIRS = 4_000_000
-"""Largest number of pairs that a recorder can store, at about 100 bytes each."""
-
 _BITS = 62  # bits of the integers that represent sums of rank weights
-_WORK = 5_000_000  # pairs examined between two calls of `over`
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
 _DONE, _PAUSED = 0, 1  # why `Partition.advance` returns
 
@@ -108,7 +105,7 @@ class Recorder:
             while reason == _PAUSED:
                 if over():
                     return None
-                reason = self._partition.advance(_WORK)
+                reason = self._partition.advance(tuning.CERTIFICATE_WORK)
             if reason != _DONE:
                 return None
             words = self._partition.words()

@@ -57,7 +57,7 @@ class LocalSearch:
     def check(self, problem: Problem) -> None:
         """Accept every problem with pairs but those with constraints in SCIP's terms."""
         check_pairs(problem)
-        if problem.constraints is not None and not problem.constraints.linear:
+        if not problem.linear:
             raise ValueError("local_search does not know ScipConstraints: use weight_space")
 
     def prepare(self) -> None:
@@ -106,10 +106,7 @@ def search_locally(
 
 
 def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
-    """Search where there will be no proof, in the time that is left; return the ending, which says why there is none.
-
-    If it is the time limit that rules a proof out, there are as many restarts as fit it.
-    """
+    """Search in the time that is left, and return the ending, which says why there will be no proof."""
     try:
         search_locally(
             state,

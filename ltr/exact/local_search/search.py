@@ -43,15 +43,11 @@ class LocalSearchResult:
     Attributes:
         weights: float64 of shape (d,), in [-1, 1]; all zero if no weights satisfy the side constraints.
         value: ``problem.evaluate(weights)``; -inf if no weights satisfy the side constraints.
-        evaluations: line searches done.
-        seconds: wall time.
         interrupted: whether `should_stop` or Ctrl-C ended the search.
     """
 
     weights: FloatArray
     value: float
-    evaluations: int
-    seconds: float
     interrupted: bool
 
 
@@ -71,10 +67,8 @@ def local_search(
 
     The result is never worse than any start; nor, unless the time limit cuts the search short, than w = 0, than any
     single feature, or than weights of a linear program that separates short lists of many features. Starts that violate
-    the side constraints are first drawn towards the middle of the feasible set. With the same arguments the result is
-    the same, unless the time limit cuts the search short.
-
-    Many lists, and lists with too many pairs, are searched without pairs (``ltr/native/list_lines.cpp``).
+    the side constraints are first drawn towards the middle of the feasible set. Many lists, and lists with too many
+    pairs, are searched without pairs (``ltr/native/list_lines.cpp``).
 
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
@@ -83,16 +77,10 @@ def local_search(
         restarts: number of ascents after those from the starts.
         time_limit: seconds to search.
         memory_limit: megabytes that may be added to the process; None is half of what is free. Where even a search
-            without pairs takes more, steps are tried by sorting the lists, and single features are compared only if
-            there are no starts.
+            without pairs takes more, steps are tried by sorting the lists.
         threads: largest number of threads of a search without pairs; the result does not depend on it.
         should_stop: called several times per second; True ends the search.
         on_better: called from time to time with the best weights so far, if they are better than those before.
-
-    Raises:
-        ValueError: restarts below 0, time_limit or memory_limit not above 0, or a start of another length or not
-            finite.
-        TypeError: a problem of another type.
 
     Examples:
         >>> from ltr.exact import RerankProblem
@@ -101,26 +89,18 @@ def local_search(
         >>> result.value == problem.trivial_bound
         True
     """
-    if restarts < 0:
-        raise ValueError(f"restarts must be >= 0, got {restarts!r}")
-    if not time_limit > 0:
-        raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
-    if memory_limit is not None and not memory_limit > 0:
-        raise ValueError(f"memory_limit must be > 0, got {memory_limit!r}")
     given = [problem.in_box(start) for start in starts]
-    began = time.perf_counter()
+    deadline = time.perf_counter() + time_limit
     structure = _structure(problem, time_limit, Memory(memory_limit).left)
-    search = _Search(problem, seed, began + time_limit, structure, threads)
+    search = _Search(problem, seed, deadline, structure, threads)
     known = -math.inf
     with ThreadPoolExecutor(1, thread_name_prefix="local-search") as pool:  # the kernels see no signal
         running = pool.submit(search.run, given, restarts)
         try:
-            while not wait(
-                [running], timeout=min(tuning.ASCENT_POLL, max(0.0, search.deadline - time.perf_counter()))
-            ).done:
+            while not wait([running], timeout=min(tuning.ASCENT_POLL, max(0.0, deadline - time.perf_counter()))).done:
                 if should_stop is not None and should_stop():
                     search.interrupted = True
-                if search.interrupted or time.perf_counter() > search.deadline:
+                if search.interrupted or time.perf_counter() > deadline:
                     search.stop()
                     wait([running])
                 value, weights = search.best
@@ -133,7 +113,7 @@ def local_search(
             search.stop()
         running.result()
     value, weights = search.best
-    return LocalSearchResult(weights, value, search.lines, time.perf_counter() - began, search.interrupted)
+    return LocalSearchResult(weights, value, search.interrupted)
 
 
 class _Structure(NamedTuple):
@@ -175,7 +155,6 @@ class _Search:
         self.rng = np.random.default_rng(seed)
         self._seed = int(self.rng.integers(0, 2**63))
         self.interrupted = False
-        self.lines = 0
         perfect = problem.trivial_bound
         self.enough = perfect - 1e-12 * abs(perfect)
         self.best: tuple[float, FloatArray] = (-math.inf, np.zeros(problem.d))
@@ -287,12 +266,10 @@ class _Search:
         """Ascend by exact line searches."""
         budget = max(1, tuning.ASCENT_WORK // max(1, self._structure.work))
         value, left = self._ascents.ascend(w, budget, resume=False)
-        self.lines += budget - left
         while left == 0 and not self._over():
             if value > self.best[0] + 1e-9 * abs(value):
                 self._offer(w)
             value, left = self._ascents.ascend(w, budget, resume=True)
-            self.lines += budget - left
         if value > self.best[0] - 1e-9:
             value = self._offer(w)
         return value
@@ -315,7 +292,6 @@ class _Search:
                 for change in trials:
                     moved = self._move(w, change * np.eye(1, problem.d, j)[0])
                     found = self._offer(moved)
-                    self.lines += 1
                     if found > value:
                         value, w[:], sign[j], gained = found, moved, np.sign(change), True
                         break
@@ -399,10 +375,7 @@ def line_search_seconds(problem: Problem) -> float:
 
 
 def regression(problem: Problem) -> FloatArray:
-    """Return weights whose scores come nearest to how often observations are the upper one of a pair, by least squares.
-
-    They are good where lists are long, and need no pairs.
-    """
+    """Return weights whose scores are nearest to how often observations are the upper one of a pair (least squares)."""
     X = problem.X
     size = np.abs(X).max(axis=0)
     size[size == 0] = 1.0
@@ -468,8 +441,7 @@ def new_ascents(
             long lists is searched by steps.
         seed: seed of the random choices.
         sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
-        project: orthogonal projection on the directions that keep the equality constraints, (d, d); (0, 0) or None if
-            there are none.
+        project: orthogonal projection on the directions that keep the equality constraints, (d, d); None for no such.
         extra: number of random directions per round.
         threads: largest number of threads that examine items; what is found does not depend on it.
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
@@ -528,18 +500,10 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
 
     If all s = 0, ``unit * w`` wins every pair with a margin of 2 unit. A search along lines may miss such weights. In d
     dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are short
-    for their number of features.
+    for their number of features. The program cannot be interrupted and never gets more than a second.
 
     Source: Cover, Geometrical and statistical properties of systems of linear inequalities (1965); Bennett &
     Mangasarian, Robust linear programming discrimination of two linearly inseparable sets (1992), for the program.
-
-    Args:
-        problem: problem whose features, margin and side constraints are used.
-        levels: the levels of this problem.
-        seconds: time for the program, which cannot be interrupted and never gets more than a second.
-
-    Returns:
-        Weights of a size of at most 1 / unit, (d,); None also if time is up.
     """
     d = problem.d
     if problem.n > tuning.SEPARATING_ROWS * d or seconds < tuning.SEPARATING_SHORTEST:
@@ -555,7 +519,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     side, observation = np.concatenate([upper, lower]).T
     A, b = np.zeros((0, d)), np.zeros(0)
     if problem.constraints is not None:
-        A, b = np.array(problem.constraints.A), problem.constraints.b / unit
+        A, b = problem.constraints.A, problem.constraints.b / unit
     size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
     scores = np.zeros((rows + len(b), d + thresholds))
     scores[:rows, :d], scores[rows:, :d] = -sign[:, None] * problem.X[observation], A

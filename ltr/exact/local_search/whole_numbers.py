@@ -17,14 +17,7 @@ _STEPS = (-1.0, 1.0)
 def ascend(state: SolveState, until: float, generator: np.random.Generator, restarts: int) -> None:
     """Ascend from the best weights of a state, then from others nearby, and offer what is better.
 
-    Args:
-        state: solve under way, of a problem with whole numbers.
-        until: time at which to end, by `time.monotonic`.
-        generator: source of the random choices.
-        restarts: number of ascents.
-
-    Raises:
-        Stopped: time is up, or the caller asked the solve to end.
+    There are `restarts` ascents, which end at the time `until` of `time.monotonic` at the latest.
     """
     problem = state.problem
     assert problem.integer is not None

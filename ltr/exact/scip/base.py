@@ -28,8 +28,10 @@ import numpy as np
 import pyscipopt
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints
-from ltr.exact.problem import FloatArray, IntArray, Problem, RankName, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem, Ties
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import SolveState, Stopped
 
@@ -45,11 +47,6 @@ Result = TypeVar("Result")
 Assignment = list[tuple[Variable, float]]
 
 _PAIR_BYTES, _TERM_BYTES = 3_000, 100  # memory of SCIP per comparison and per term of it, measured while it solves
-_BUILDING, _LEAST_BUILDING = (
-    0.1,
-    0.4,
-)  # share of the time limit for building, and seconds that it may always take
-_BLOCK = 64  # comparisons between two checks of the clock
 
 
 def linear(coefficients: Iterable[float], variables: Iterable[Variable]) -> Expression:
@@ -162,7 +159,7 @@ class Formulation:
         self.tick()
         if self._state is None or share == 0:
             return
-        patience = max(_BUILDING * self._state.limits.time_limit, _LEAST_BUILDING)
+        patience = max(tuning.BUILDING_SHARE * self._state.limits.time_limit, tuning.BUILDING_LEAST)
         expected = self.rows * (time.monotonic() - began) / share
         if expected > patience:
             rule = f"more than the {patience:.1f} s allowed by a time_limit of {self._state.limits.time_limit:g} s"
@@ -184,9 +181,9 @@ class Formulation:
 
     def _differences(self, pairs: IntArray) -> Iterator[tuple[slice, FloatArray]]:
         """Yield x_i - x_k of the pairs, block by block, in the unit of the features."""
-        for first in range(0, max(1, len(pairs)), _BLOCK):
+        for first in range(0, max(1, len(pairs)), tuning.BUILDING_BLOCK):
             self.tick()
-            block = slice(first, min(first + _BLOCK, len(pairs)))
+            block = slice(first, min(first + tuning.BUILDING_BLOCK, len(pairs)))
             i, k = pairs[block].T
             yield block, (self.problem.X[i] - self.problem.X[k]) / self.feature_unit
 
@@ -208,13 +205,13 @@ class RankFormulation(Formulation):
     """A model of a rank statistic of one list with labels 0 and 1."""
 
     problem: RerankProblem
-    rank: ClassVar[RankName] = "resolved"
+    ties: ClassVar[Ties] = "resolved"
 
     @classmethod
     def check(cls, problem: Problem) -> RerankProblem:
         """Return the problem; raise ValueError unless it is one list of labels 0 and 1 with the model's ranks."""
-        if not problem.binary or problem.rank != cls.rank:
-            rule = f"a RerankProblem with one list of labels 0 and 1 and rank={cls.rank!r}"
+        if not problem.binary or problem.ties != cls.ties:
+            rule = f"a RerankProblem with one list of labels 0 and 1 and ties={cls.ties!r}"
             raise ValueError(f"the {cls.name} model needs {rule}, got {problem.describe()}")
         return cast(RerankProblem, problem)
 
@@ -233,7 +230,7 @@ def check_real(problem: Problem) -> None:
     """Raise ValueError for what no model in SCIP has: whole numbers, required columns, demands."""
     asked = ["demands"] * bool(problem.demanded)
     asked += ["whole numbers"] * (problem.integer is not None) + ["required columns"] * bool(problem.required)
-    asked += ["ScipConstraints"] * (problem.constraints is not None and not problem.constraints.linear)
+    asked += ["ScipConstraints"] * (not problem.linear)
     if asked:
         raise ValueError(f"models in SCIP take no {' and '.join(asked)}: use weight_space")
 
@@ -242,10 +239,9 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
     """Return rows A and limits b of a linear program that admits all weights of the box that satisfy the constraints.
 
     `LinearConstraints` lets a row exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``: in the box by at
-    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. A
-    solver's feasibility tolerance is no substitute: its relaxations and inferences use the limits as given. So the
-    limits are raised by twice that amount. Weights that a solver returns may then be infeasible; they are offered to a
-    `SolveState`, which rejects those.
+    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. The
+    limits are raised by twice that amount, since a solver's inferences use them as given. `SolveState` rejects weights
+    that exploit it.
     """
     A, b = constraints.scaled
     several = np.count_nonzero(A, axis=1) > 1
@@ -255,18 +251,14 @@ def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
 def objective_unit(problem: Problem) -> float:
     """Return the power of two that brings an extreme statistic or price to between 1 and 2; 1 for ordinary sizes.
 
-    SCIP's tolerances and its infinity of 1e20 are absolute, so a statistic such as ``power(p=4)`` needs a unit.
-    Powers of two change no digit.
+    SCIP's tolerances and its infinity of 1e20 are absolute. Powers of two change no digit.
     """
     size = max(abs(problem.trivial_bound), problem.price)
     return 1.0 if size == 0 or 2.0**-10 <= size <= 2.0**12 else 2.0 ** math.floor(math.log2(size))
 
 
 def feature_unit(problem: Problem) -> float:
-    """Return the power of two that brings features of extreme size to an ordinary one; 1 for ordinary features.
-
-    Dividing features and margin by it changes no digit and no comparison; SCIP takes 1e20 for infinity.
-    """
+    """Return the power of two by which features and margin of extreme size are divided; 1 for ordinary ones."""
     size = max(spread(problem), problem.margin)
     return 1.0 if size == 0 or 2.0**-20 <= size <= 2.0**20 else 2.0 ** min(math.floor(math.log2(size)), 1022)
 
@@ -298,10 +290,7 @@ class Guard:
         self._error: BaseException | None = None
 
     def run(self, model: Model, callback: Callable[[], Result], default: Result) -> Result:
-        """Return what `callback` returns; `default` when it raises now or one has raised before.
-
-        KeyboardInterrupt is kept like any other exception: a callback has no Python frame to unwind into.
-        """
+        """Return what `callback` returns; `default` when it raises now, even KeyboardInterrupt, or one has before."""
         if self._error is not None:
             interrupt(model)
             return default

@@ -9,13 +9,13 @@ nodes SCIP propagates them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 from pyscipopt import Model
 
-from ltr.checks import is_whole
 from ltr.exact.constraints import SIDE_TOLERANCE, LinearConstraints, set_fields
 from ltr.exact.problem import FloatArray
 from ltr.exact.scip.base import linear as sum_of
@@ -24,7 +24,6 @@ from ltr.exact.state import Stopped
 
 _FEASTOL, _FOUND_WITHIN = 1e-6, 1e-7  # SCIP's tolerance for given weights, and for those that it finds
 _SECONDS = 2.0  # for one question to SCIP
-_REMEMBERED = 10_000  # answers about weights
 
 
 class ScipConstraints(LinearConstraints):
@@ -39,9 +38,6 @@ class ScipConstraints(LinearConstraints):
         d: number of weights.
         linear: linear side constraints that hold as well; state those here, which the search itself understands.
 
-    Raises:
-        ValueError: `add` cannot be called, d is no whole number >= 1, or `linear` is about another number of weights.
-
     Examples:
         >>> def unit_disc(model, w):
         ...     model.addCons(w[0] * w[0] + w[1] * w[1] <= 1)
@@ -53,34 +49,25 @@ class ScipConstraints(LinearConstraints):
     linear: ClassVar[bool] = False
 
     add: Callable[[Model, list[Any]], object]
+    _accepts: Callable[[bytes], bool]
 
     def __init__(
         self, add: Callable[[Model, list[Any]], object], d: int, linear: LinearConstraints | None = None
     ) -> None:
-        if not callable(add):
-            raise ValueError(f"add must be a function of a SCIP model and its weight variables, got {add!r}")
-        if not is_whole(d) or d < 1:
-            raise ValueError(f"d must be a number of weights >= 1, got {d!r}")
         # w_0 <= 1 holds for all weights, but not at every scale: no weights may be scaled up
         A, b = np.eye(1, d), np.ones(1)
         if linear is not None:
-            if linear.A.shape[1] != d:
-                raise ValueError(f"linear must be constraints on d = {d} weights, got {linear.A.shape[1]}")
             A, b = np.vstack([A, linear.A]), np.concatenate([b, linear.b])
         super().__init__(A, b)
-        set_fields(self, add=add, _known={})
+        set_fields(self, add=add, _accepts=functools.lru_cache(maxsize=10_000)(self._accepted))
 
     def satisfied(self, w: FloatArray, tolerance: float = SIDE_TOLERANCE) -> bool:
         """Whether w satisfies the linear rows, decided exactly, and all others, decided by SCIP."""
-        if not super().satisfied(w, tolerance):
-            return False
-        known: dict[bytes, bool] = vars(self)["_known"]
-        key = (np.asarray(w, dtype=np.float64) + 0.0).tobytes()
-        if key not in known:
-            if len(known) >= _REMEMBERED:
-                known.clear()
-            known[key] = self._solve(w, w, _FEASTOL, rows=False) is not None
-        return known[key]
+        return super().satisfied(w, tolerance) and self._accepts((w + 0.0).tobytes())
+
+    def _accepted(self, weights: bytes) -> bool:
+        w = np.frombuffer(weights)
+        return self._solve(w, w, _FEASTOL) is not None
 
     def point(self, low: FloatArray, high: FloatArray) -> FloatArray | None:
         """Return weights between two limits that satisfy the constraints; None where SCIP proves that there are none.
@@ -88,28 +75,27 @@ class ScipConstraints(LinearConstraints):
         Raises:
             Stopped: SCIP gives no answer.
         """
-        return self._solve(low, high, _FOUND_WITHIN, rows=True)
+        return self._solve(low, high, _FOUND_WITHIN, (self.A, self.b))
 
-    def _solve(self, low: FloatArray, high: FloatArray, feastol: float, *, rows: bool) -> FloatArray | None:
+    def _solve(
+        self, low: FloatArray, high: FloatArray, feastol: float, rows: tuple[FloatArray, FloatArray] | None = None
+    ) -> FloatArray | None:
+        low, high = np.maximum(low, -1.0), np.minimum(high, 1.0)
         model = Model("weights")
         model.hideOutput()
-        w = [
-            model.addVar(f"w_{j}", lb=float(max(a, -1.0)), ub=float(min(b, 1.0)))
-            for j, (a, b) in enumerate(zip(low, high, strict=True))
-        ]
-        parameters = {"numerics/feastol": feastol, "numerics/epsilon": 0.1 * feastol, "misc/catchctrlc": False}
+        ends = zip(low.tolist(), high.tolist(), strict=True)
+        w = [model.addVar(f"w_{j}", lb=least, ub=most) for j, (least, most) in enumerate(ends)]
         self.add(model, w)
-        for name, value in (parameters | {"limits/time": _SECONDS}).items():
-            model.setParam(name, value)
-        for row, limit in zip(self.A.tolist(), self.b.tolist(), strict=True):
-            if rows and any(row):
-                model.addCons(sum_of(row, w) <= limit)
+        tolerances = {"numerics/feastol": feastol, "numerics/epsilon": 0.1 * feastol}
+        model.setParams({**tolerances, "misc/catchctrlc": False, "limits/time": _SECONDS})
+        for row, limit in zip(*(rows or ((), ())), strict=True):
+            if row.any():
+                model.addCons(sum_of(row, w) <= float(limit))
         model.setObjective(0.0)
         model.optimize()
         if model.getNSols() > 0:
             solution = model.getBestSol()
-            found = np.array([model.getSolVal(solution, v) for v in w])
-            return np.clip(found, np.maximum(low, -1.0), np.minimum(high, 1.0))
+            return np.clip([model.getSolVal(solution, v) for v in w], low, high)
         if model.getStatus() != "infeasible":
             raise Stopped(Status.INEXACT, f"SCIP ended with status {model.getStatus()!r} on the user's constraints")
         return None

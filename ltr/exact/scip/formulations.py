@@ -47,7 +47,8 @@ from numpy.typing import NDArray
 
 from ltr.exact.largest_margin import deepest
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import FloatArray, IntArray, Problem, RerankProblem
+from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
 
 
@@ -75,11 +76,11 @@ class _Ranks(RankFormulation):
 
 
 class Subrank(_Ranks):
-    """The Subrank model of one list with labels 0 and 1 and ``rank="subrank"``."""
+    """The Subrank model of one list with labels 0 and 1 and ``ties="subrank"``."""
 
     name = "subrank"
     rows = 2
-    rank = "subrank"
+    ties = "subrank"
 
     def _build(self) -> tuple[Expression, float]:
         self.comparison = self._add_comparisons(self._problem_pairs())
@@ -99,7 +100,7 @@ class Subrank(_Ranks):
 
 
 class ResolvedRank(_Ranks):
-    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``rank="resolved"``."""
+    """The paper's ResolvedRank model of one list with labels 0 and 1 and ``ties="resolved"``."""
 
     name = "resolved"
     exact = False
@@ -188,7 +189,7 @@ class _Agreement(Formulation):
 
 
 class Auc(RankFormulation, _Agreement):
-    """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``rank="resolved"``."""
+    """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``ties="resolved"``."""
 
     name = "auc"
 

@@ -8,18 +8,18 @@ The model is compact: no comparison has a variable, and a constraint handler kno
     -1 <= w_j <= 1             weights
 
 **Rounds.** Closing everything at the best value known gives no bound before the very end. So nodes of SCIP's tree stand
-for the rounds of `ltr.exact.weight_space.search.Proof`, which covers all weights once more at a lower cutoff. The
+for the rounds of `ltr.exact.weight_space.search.Proof`, which covers all weights once more at a lower target. The
 handler closes a round's boxes in its node and makes one child, the next round, with the bound that this proved. The
 tree is then a chain, and the boxes may be in any coordinates.
 
 **Branching.** Where side constraints link the weights, linear programs decide boxes that the search alone would split
 again and again. So the node of a round only makes children: one for each box to begin with, and the next round, with
-the cutoff as its bound. Each of the others has a *region*, boxes that contain the node. The handler searches them up to
+the target as its bound. Each of the others has a *region*, boxes that contain the node. The handler searches them up to
 an allowance of work. It cuts the node off if all are closed, and branches otherwise: each of the largest boxes left
 becomes a child, and the others share one more. A child gets the bound that the search has for its boxes. SCIP takes the
 node of the largest bound first, so it finishes a round before it begins the next.
 
-**Account.** A region may be closed at a cutoff above that of its round: because of better weights, or of a box too
+**Account.** A region may be closed at a target above that of its round: because of better weights, or of a box too
 narrow to split. The next round's node does not cover that, so the bound of the solve is at least that of the round,
 `Proof.bound`.
 
@@ -30,8 +30,7 @@ the bound is raised.
 *Tolerances.* SCIP prunes by its bounds within 1e-9. The bounds it is given are raised by more than that, so what it
 prunes is no better than its incumbent, and everything else is cut off by the search, which rounds outwards. The side
 constraints have room for their own tolerance (`ltr.exact.scip.base.side_rows`), and weights that need more than that
-tolerance are not accepted. Without side constraints, SCIP is loaded without presolvers, propagators, heuristics and
-cuts, which takes 0.2 ms instead of 3; with them, these are off because the search does their work better.
+tolerance are not accepted. Presolvers, propagators, heuristics and cuts are off: the search does their work better.
 """
 
 from __future__ import annotations
@@ -44,13 +43,13 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Model, Nodesel
+from pyscipopt import SCIP_PARAMSETTING, SCIP_PROPTIMING, SCIP_RESULT, Conshdlr, Model, Nodesel
 
 from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.scip.base import Constraints, Guard, Result, ScipSolution, linear, objective_unit, side_rows
 from ltr.exact.scip.constraints import ScipConstraints
-from ltr.exact.scip.solver import FEASTOL, STATUS, Constraint, attempt, configure, optimize
+from ltr.exact.scip.solver import FEASTOL, STATUS, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, Interrupts, SolveState
 from ltr.exact.weight_space.search import Proof
@@ -63,16 +62,8 @@ _SLACK = 4 * FEASTOL  # added to bounds that SCIP compares within its tolerance
 _FIRST_CHOICE = 1_000_000  # priority above those of SCIP's own node selectors
 
 
-def prove_in_scip(
-    state: SolveState,
-    threads: int,
-    coordinates: str | None = None,
-    local_search: float = 0.0,
-    configure: Callable[[Model], object] | None = None,
-) -> Ending:
+def prove_in_scip(state: SolveState, threads: int, coordinates: str | None = None, local_search: float = 0.0) -> Ending:
     """Prove the value of a state's weights, or of better ones, in SCIP; see `Proof` for the arguments.
-
-    `configure` is called with the model before it is solved.
 
     Raises:
         Stopped: a limit of the state is reached.
@@ -85,8 +76,6 @@ def prove_in_scip(
             if proof.ending is not None:
                 return proof.ending
             with Host(proof, interrupts) as host:
-                if configure is not None:
-                    configure(host.model)
                 return attempt(host.guard, host.solve)
 
 
@@ -157,15 +146,20 @@ class Host:
             self._add_side_constraints()
         self.model.includeNodesel(LargestBound(), "largest_bound", "largest bound first", _FIRST_CHOICE, _FIRST_CHOICE)
         # enforced before integrality, as the handler does all branching; checked after the side constraints
-        Handler(self).include(
-            self.model,
+        handler = Handler(self)
+        self.model.includeConshdlr(
+            handler,
             "weight_space",
+            "theta <= statistic",
             enfopriority=1000,
             chckpriority=-1000,
             propfreq=1,
+            eagerfreq=1,
             delayprop=True,
+            needscons=True,
             proptiming=SCIP_PROPTIMING.BEFORELP,
         )
+        self.model.addPyCons(self.model.createCons(handler, "statistic"))
 
     def __enter__(self) -> Host:
         self.share_best(first=True)
@@ -206,8 +200,7 @@ class Host:
             parameters |= {"presolving/maxrestarts": 0, "misc/usesymmetry": 0, "conflict/enable": False}
             known = self.model.getParams()
             parameters |= {name: -1 for name in known if name.startswith("propagating/") and name.endswith("/freq")}
-        for name, value in parameters.items():
-            self.model.setParam(name, value)
+        self.model.setParams(parameters)
 
     def _add_side_constraints(self) -> None:
         assert self.state.problem.constraints is not None
@@ -286,11 +279,10 @@ class LargestBound(Nodesel):
         return int(np.sign(one.getLowerbound() - other.getLowerbound()))
 
 
-class Handler(Constraint):
+class Handler(Conshdlr):
     """The constraint ``theta <= objective(w)``: searches nodes, cuts them off, branches."""
 
     def __init__(self, host: Host) -> None:
-        super().__init__(host.guard, host.theta)
         self.host = host
         self._regions: dict[int, Region] = {}
         self._rounds = {1}  # numbers of the nodes that stand for a round; the root does
@@ -299,6 +291,11 @@ class Handler(Constraint):
         self._next_bound: float | None = None
 
     # --- callbacks ---------------------------------------------------------------------------------------------
+
+    def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
+        """Check a solution; None stands for the current relaxation."""
+        holds = self.host.guard.run(self.model, lambda: self._holds(solution), default=False)
+        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
 
     def consprop(self, *_: object) -> dict[str, Any]:
         """Search the node."""
@@ -319,17 +316,17 @@ class Handler(Constraint):
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
         """Tell SCIP that raising theta or moving a weight may violate the constraint."""
-        self.model.addVarLocksType(self.theta, locktype, nlocksneg, nlockspos)
+        self.model.addVarLocksType(self.host.theta, locktype, nlocksneg, nlockspos)
         both = nlockspos + nlocksneg
         for variable in self.host.w:
             self.model.addVarLocksType(variable, locktype, both, both)
 
     # --- nodes -------------------------------------------------------------------------------------------------
 
-    def holds(self, solution: ScipSolution) -> bool:
+    def _holds(self, solution: ScipSolution) -> bool:
         """Return whether the weights attain theta and satisfy the side constraints, of which SCIP has looser ones."""
         w = np.clip([self.model.getSolVal(solution, v) for v in self.host.w], -1.0, 1.0)
-        theta = self.host.unit * float(self.model.getSolVal(solution, self.theta))
+        theta = self.host.unit * float(self.model.getSolVal(solution, self.host.theta))
         problem = self.host.state.problem
         value = problem.evaluate(w)
         return problem.feasible(w) and theta <= value + FEASTOL * max(self.host.unit, abs(value))

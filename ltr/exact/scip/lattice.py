@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Eventhdlr, Model, quicksum
+from pyscipopt import SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Model, quicksum
 
 from ltr.checks import as_float
 from ltr.exact.card_rules import CardRule
@@ -42,8 +42,8 @@ from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.risk_sets import search_sets, work_of
 from ltr.exact.risk_starts import offer_starts, polish
-from ltr.exact.scip.base import Constraints, Expression, Guard, ScipEvent, ScipSolution, Variable
-from ltr.exact.scip.solver import FEASTOL, STATUS, attempt, configure, optimize
+from ltr.exact.scip.base import Constraints, Expression, Guard, ScipSolution, Variable
+from ltr.exact.scip.solver import FEASTOL, STATUS, Watcher, attempt, configure, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 
@@ -133,7 +133,7 @@ class Host:
         self._add_conditions()
         self._configure()
         Tangents(self).include()
-        self.model.includeEventhdlr(Watcher(self), "watcher", "bounds and limits")
+        self.model.includeEventhdlr(Watcher(self.guard, self.watch), "watcher", "bounds and limits")
         self._limit = math.inf
         self.share_best()
 
@@ -217,8 +217,7 @@ class Host:
             "limits/gap": 0.0,  # the state's gap is looked at in callbacks
             "misc/catchctrlc": threading.current_thread() is threading.main_thread(),  # which signals belong to
         }
-        for name, value in parameters.items():
-            self.model.setParam(name, value)
+        self.model.setParams(parameters)
 
     # --- the solve -----------------------------------------------------------------------------------------------
 
@@ -246,7 +245,7 @@ class Host:
                 self._limit = limit
                 self.model.setObjlimit(limit)
 
-    def watch(self) -> None:
+    def watch(self, _: int) -> None:
         """Prove SCIP's bound, and stop it at the limits of the state."""
         state, model = self.state, self.model
         if model.getStageName() == "SOLVING" and model.getStatus() == "unknown":
@@ -405,21 +404,3 @@ class Tangents(Conshdlr):
                 if high < ends[j][1]:
                     model.chgVarUbNode(node, variables[j], float(high))
         return SCIP_RESULT.BRANCHED if made else SCIP_RESULT.CUTOFF
-
-
-class Watcher(Eventhdlr):
-    """Reports SCIP's bounds to the state, and stops SCIP when a limit of the state is reached."""
-
-    _events = (SCIP_EVENTTYPE.DUALBOUNDIMPROVED, SCIP_EVENTTYPE.NODESOLVED, SCIP_EVENTTYPE.LPSOLVED)
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-
-    def eventinit(self) -> None:
-        """Subscribe."""
-        for event in self._events:
-            self.model.catchEvent(event, self)
-
-    def eventexec(self, event: ScipEvent) -> None:
-        """React to one event."""
-        self.host.guard.run(self.model, self.host.watch, default=None)

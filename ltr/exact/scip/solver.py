@@ -1,9 +1,9 @@
 """Run a MIP formulation in SCIP: limits, tolerances, warm starts, events, interrupt, statuses.
 
-*Tolerances.* SCIP decides every comparison up to a feasibility tolerance, 1e-6 by default: of the order of the margin.
-With that tolerance, weights that win no pair can pass as winning. Here it is 1e-9, and every value is recomputed by the
-problem. Weights that violate a side constraint within that tolerance are not accepted as they are: `offer_solution`
-then looks for the middle of their cell, the set of weights that win the same pairs.
+*Tolerances.* With SCIP's feasibility tolerance of 1e-6, weights that win no pair can pass as winning. Here it is 1e-9,
+and every value is recomputed by the problem. Weights that violate a side constraint within that tolerance are not
+accepted as they are: `offer_solution` then looks for the middle of their cell, the set of weights that win the same
+pairs.
 
 *Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, of relative size
 margin / M, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a
@@ -19,31 +19,23 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from pyscipopt import (
-    SCIP_EVENTTYPE,
-    SCIP_PARAMSETTING,
-    SCIP_RESULT,
-    Conshdlr,
-    Eventhdlr,
-)
+from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr
 
+from ltr.exact import tuning
 from ltr.exact.largest_margin import deepest
 from ltr.exact.local_search import load_search, search_instead, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
-    Constraints,
     Formulation,
     Guard,
     Model,
     ScipEvent,
     ScipSolution,
-    Variable,
     check_real,
     feature_unit,
     interrupt,
@@ -74,9 +66,6 @@ STATUS: dict[str, Status | None] = {
 }
 """Every status of SCIP; None for a limit that is never set here, or a model without bounds."""
 
-LONGEST_SEARCH = 2.0
-"""Longest time for the first local search, in seconds."""
-
 FEASTOL = 1e-9
 """SCIP's tolerance of feasibility, of reduced costs and of equal numbers, see the module docstring."""
 
@@ -102,8 +91,7 @@ def configure(model: Model, limits: Limits) -> None:
     if limits.memory_limit is not None:
         parameters["limits/memory"] = float(limits.memory_limit)
     model.setSeparating(SCIP_PARAMSETTING.OFF)
-    for name, value in parameters.items():
-        model.setParam(name, value)
+    model.setParams(parameters)
 
 
 def optimize(model: Model, state: SolveState) -> str:
@@ -164,7 +152,7 @@ class ScipSolver:
     def run(self, state: SolveState) -> Ending:
         """Search locally, then branch and bound."""
         if self.local_search > 0:
-            search_locally(state, min(self.local_search * state.limits.time_limit, LONGEST_SEARCH))
+            search_locally(state, min(self.local_search * state.limits.time_limit, tuning.MODEL_SEARCH))
         try:
             formulation = self.formulation(state.problem, state)
         except Stopped as stop:
@@ -183,7 +171,9 @@ class ScipSolver:
         model.setHeuristics(SCIP_PARAMSETTING.FAST)  # the local search leaves the slow ones little to find
         # signals belong to the main thread
         model.setParam("misc/catchctrlc", threading.current_thread() is threading.main_thread())
-        model.includeEventhdlr(Watcher(formulation, state), "watcher", "incumbents and bounds")
+        watched = (SCIP_EVENTTYPE.BESTSOLFOUND, *Watcher.BOUNDS)
+        watcher = Watcher(formulation.guard, lambda kind: _watch(formulation, state, kind), watched)
+        model.includeEventhdlr(watcher, "watcher", "incumbents and bounds")
         if np.isfinite(state.value):
             values = formulation.complete(state.weights)
             if values is not None:
@@ -266,42 +256,13 @@ def add_solution(model: Model, values: Assignment) -> bool:
     return bool(model.addSol(solution))
 
 
-class Constraint(Conshdlr):
-    """A handler of the one constraint ``theta <= statistic``, whose callbacks a guard runs.
-
-    A subclass has `holds`, and callbacks for propagation, separation and enforcement.
-    """
-
-    def __init__(self, guard: Guard, theta: Variable) -> None:
-        self.guard, self.theta = guard, theta
-
-    def include(self, model: Model, name: str, **parameters: Any) -> None:  # noqa: ANN401 (SCIP's, of any type)
-        """Add the handler and its constraint to a model."""
-        model.includeConshdlr(self, name, "theta <= statistic", eagerfreq=1, needscons=True, **parameters)
-        model.addPyCons(model.createCons(self, "statistic"))
-
-    def holds(self, solution: ScipSolution) -> bool:
-        """Return whether a solution satisfies the constraint; None stands for the current relaxation."""
-        raise NotImplementedError
-
-    def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
-        """Check a solution."""
-        holds = self.guard.run(self.model, lambda: self.holds(solution), default=False)
-        return {"result": SCIP_RESULT.FEASIBLE if holds else SCIP_RESULT.INFEASIBLE}
-
-
 class Watcher(Eventhdlr):
-    """Reports every new incumbent and bound to the state, and stops SCIP when the caller asks for it."""
+    """Calls a function with the kind of each event of SCIP, behind a guard."""
 
-    _events = (
-        SCIP_EVENTTYPE.BESTSOLFOUND,
-        SCIP_EVENTTYPE.DUALBOUNDIMPROVED,
-        SCIP_EVENTTYPE.NODESOLVED,
-        SCIP_EVENTTYPE.LPSOLVED,
-    )
+    BOUNDS = (SCIP_EVENTTYPE.DUALBOUNDIMPROVED, SCIP_EVENTTYPE.NODESOLVED, SCIP_EVENTTYPE.LPSOLVED)
 
-    def __init__(self, formulation: Formulation, state: SolveState) -> None:
-        self.formulation, self.state = formulation, state
+    def __init__(self, guard: Guard, react: Callable[[int], None], events: Sequence[int] = BOUNDS) -> None:
+        self._guard, self._react, self._events = guard, react, events
 
     def eventinit(self) -> None:
         """Subscribe."""
@@ -311,15 +272,18 @@ class Watcher(Eventhdlr):
     def eventexec(self, event: ScipEvent) -> None:
         """React to one event."""
         kind = event.getType()
-        self.formulation.guard.run(self.model, lambda: self._react(kind), default=None)
+        self._guard.run(self.model, lambda: self._react(kind), default=None)
 
-    def _react(self, kind: int) -> None:
-        if kind == SCIP_EVENTTYPE.BESTSOLFOUND:
-            # getPrimalbound() is still the previous incumbent's here
-            offer_solution(self.formulation, self.state, self.model.getBestSol())
-        # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
-        if self.model.getStageName() == "SOLVING" and self.model.getStatus() == "unknown":
-            bound, nodes = dual_bound(self.formulation), int(self.model.getNTotalNodes())
-            self.state.observe(bound if self.formulation.exact else math.inf, model_bound=bound, nodes=nodes)
-        if self.state.stop_requested():
-            interrupt(self.model)
+
+def _watch(formulation: Formulation, state: SolveState, kind: int) -> None:
+    """Report a new incumbent or bound to the state, and stop SCIP when the caller asks for it."""
+    model = formulation.model
+    if kind == SCIP_EVENTTYPE.BESTSOLFOUND:
+        # getPrimalbound() is still the previous incumbent's here
+        offer_solution(formulation, state, model.getBestSol())
+    # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
+    if model.getStageName() == "SOLVING" and model.getStatus() == "unknown":
+        bound, nodes = dual_bound(formulation), int(model.getNTotalNodes())
+        state.observe(bound if formulation.exact else math.inf, model_bound=bound, nodes=nodes)
+    if state.stop_requested():
+        interrupt(model)

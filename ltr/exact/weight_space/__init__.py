@@ -3,7 +3,7 @@
 =====================  =================================================================================================
 module                 contents
 =====================  =================================================================================================
-`search`               the proof: rounds of cutoffs that fall step by step, at each of which every box is closed
+`search`               the proof: rounds of targets that fall step by step, at each of which every box is closed
 `pool`                 the pool of threads that closes boxes
 `space`                the problem as compiled code reads it
 `supports`             sets of columns to search, where few may be used
@@ -29,13 +29,11 @@ header                 contents
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ltr.checks import check_callable, one_of
+from ltr.checks import one_of
 from ltr.exact import tuning
 from ltr.exact.local_search import load_search, search_instead, search_locally, search_without_demands
 from ltr.exact.problem import Problem, check_pairs
@@ -60,17 +58,15 @@ class WeightSpaceSearch:
         scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
             constraints that link several weights can take far longer. Whole numbers and required columns, which the
             model in SCIP does not have, are always searched without it.
-        configure: called with the `pyscipopt.Model` before SCIP solves it, to include event handlers or set limits.
 
     Raises:
-        ValueError: a field out of range, `configure` without SCIP.
+        ValueError: a field out of range.
     """
 
     threads: int | None = None
     coordinates: str | None = None
     local_search: float = 0.1
     scip: bool = True
-    configure: Callable[[Any], object] | None = None
 
     def __post_init__(self) -> None:
         if self.threads is not None and not self.threads >= 1:
@@ -79,27 +75,16 @@ class WeightSpaceSearch:
             one_of("coordinates", self.coordinates, SYSTEMS)
         if not 0 <= self.local_search < 1:
             raise ValueError(f"local_search must be a share of the time from 0 to below 1, got {self.local_search!r}")
-        check_callable("configure", self.configure)
-        if self.configure is not None and not self.scip:
-            raise ValueError("configure is about SCIP's model: leave scip=True, got scip=False")
 
     def check(self, problem: Problem) -> None:
-        """Accept every problem with pairs, but adapted coordinates only where nothing is asked of single weights.
-
-        Constraints in SCIP's terms need SCIP, and real weights of which all may differ from 0.
-        """
+        """Accept every problem with pairs, but adapted coordinates only where nothing is asked of single weights."""
         check_pairs(problem)
-        if problem.constraints is not None and not problem.constraints.linear:
-            asked = {
-                "scip=False": not self.scip,
-                "whole numbers": problem.integer is not None,
-                "required columns": bool(problem.required),
-                "max_nonzeros": problem.max_nonzeros is not None,
-            }
-            if wrong := [name for name, given in asked.items() if given]:
-                raise ValueError(
-                    f"constraints in SCIP's terms cannot be combined with {', '.join(wrong)}: state that in SCIP, too"
-                )
+        asked = problem.integer is not None or problem.required or problem.max_nonzeros is not None
+        if not problem.linear and (asked or not self.scip):
+            raise ValueError(
+                "ScipConstraints cannot be combined with scip=False, integer, required and max_nonzeros: state these in"
+                " SCIP, too"
+            )
         if self.coordinates == "adapted" and not apply_to(problem):
             raise ValueError(
                 f"coordinates 'adapted' are for 2 to {tuning.ADAPTED_TO} features without price, side constraints, "
@@ -122,7 +107,7 @@ class WeightSpaceSearch:
 
         problem, sides, share = state.problem, state.problem.constraints, self.local_search
         threads = self.threads or available_threads()
-        if sides is not None and not sides.linear:  # which the local search does not know
+        if sides is not None and not problem.linear:  # which the local search does not know
             share, start = 0.0, sides.point(-np.ones(problem.d), np.ones(problem.d))
             if start is None:
                 return Ending(Status.INFEASIBLE)
@@ -142,12 +127,9 @@ class WeightSpaceSearch:
             search_briefly()
             if (ending := search_points(state, threads)) is not None:
                 return ending
-        ending, plain = out_of_reach(state), self.coordinates is None and self.configure is None
-        if (
-            plain
-            and (ending is not None or problem.pair_count > tuning.FEW_PAIRS)
-            and arcs_apply_to(problem, state, threads)
-        ):
+        ending = out_of_reach(state)
+        long = ending is not None or problem.pair_count > tuning.FEW_PAIRS
+        if self.coordinates is None and long and arcs_apply_to(problem, state, threads):
             if share > 0:
                 seconds = tuning.FIRST_SEARCH + tuning.FIRST_SEARCH_PER_ROW * problem.n
                 search_locally(
@@ -158,7 +140,7 @@ class WeightSpaceSearch:
                 return of_arcs
             ending = ending and of_arcs  # boxes may decide what is left, if they can
         if ending is not None:
-            if sides is None or sides.linear:
+            if problem.linear:
                 search_instead(state, ending, threads)
             return ending
         if problem.integer is None:
@@ -169,8 +151,8 @@ class WeightSpaceSearch:
         if self.scip and problem.integer is None and not problem.required:
             from ltr.exact.scip.hosted import prove_in_scip
 
-            ending = prove_in_scip(*options, configure=self.configure)
+            ending = prove_in_scip(*options)
             # a search without SCIP's tolerances may decide what is left
-            if ending.status is not Status.INEXACT or not (sides is None or sides.linear):
+            if ending.status is not Status.INEXACT or not problem.linear:
                 return ending
         return prove(*options)

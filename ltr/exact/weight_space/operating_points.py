@@ -70,20 +70,20 @@ class PointsThreads:
         self._idle: list[int | None] = [None] * threads  # sum of the caps at which a worker found nothing to do
         self._started = self._polled = time.monotonic()
         self._boxes = 0.0  # seconds that the boxes have had since the bound became the better one
-        self._cutoff, self._wanted = -BEYOND, 0
+        self._target, self._wanted = -BEYOND, 0
         self.bound, self.taken = self._points.bound, 0
 
-    def poll(self, cutoff: int, others: int, patience: float = 0.0) -> int:
+    def poll(self, target: int, others: int, patience: float = 0.0) -> int:
         """Return the bound, and go on if it is time to.
 
         Args:
-            cutoff: integer of the space below which no bound is of use.
+            target: integer of the space below which no bound is of use.
             others: the lowest bound proven by other means.
             patience: seconds in which boxes need not have proven a better bound.
         """
         points, now = self._points, time.monotonic()
         elapsed, threads = now - self._started, len(self._running)
-        self.bound, self._cutoff = points.bound, cutoff
+        self.bound, self._target = points.bound, target
         leads = self.bound <= others and self.bound < points.perfect and not points.finished
         self._boxes = self._boxes + (now - self._polled) * (self.taken < threads) if leads else 0.0
         self._polled = now
@@ -92,7 +92,7 @@ class PointsThreads:
                 not points.finished
                 and points.seconds <= (tuning.POINTS_LEADING_SHARE if leads else tuning.POINTS_SHARE) * elapsed
             ):
-                points.advance(cutoff)
+                points.advance(target)
             return self.bound
         alone = leads and self._boxes > max(tuning.POINTS_TRIAL, tuning.POINTS_SHARE * elapsed, patience)
         self._wanted = threads if alone else int(leads)
@@ -112,7 +112,7 @@ class PointsThreads:
 
     def _go_on(self, worker: int) -> bool:
         """Advance as long as the worker is wanted, at least once; return whether it has anything left to do."""
-        while left := self._points.advance(self._cutoff, worker):
+        while left := self._points.advance(self._target, worker):
             if worker >= self._wanted:
                 break
         return left
@@ -156,7 +156,7 @@ class OperatingPointBounds:
         self._work = np.zeros(self._n_neg)  # expected of the next proof of each level
         self._busy: set[int] = set()  # levels that some worker is at
         self.bound, self.seconds, self.finished = self.perfect, 0.0, False
-        self._allowance, self._cutoff = [tuning.POINTS_FIRST] * workers, -BEYOND
+        self._allowance, self._target = [tuning.POINTS_FIRST] * workers, -BEYOND
         self._lock = Lock()  # held but for the searches
         self._schedules = [self._schedule() if worker == 0 else self._further(worker) for worker in range(workers)]
         self._begun = [False] * workers
@@ -173,15 +173,13 @@ class OperatingPointBounds:
         """Have calls of `advance` in other threads return at once."""
         self._stop[0] = 1
 
-    def advance(self, cutoff: int, worker: int = 0) -> bool:
+    def advance(self, target: int, worker: int = 0) -> bool:
         """Go on for about a tenth of a second; return whether there is anything left to do.
 
-        Args:
-            cutoff: integer of the space below which no bound is of use.
-            worker: one of the workers, by one thread at a time.
+        No bound below the target is of use. Only one thread at a time goes on for a worker.
         """
         started, allowance = time.monotonic(), self._allowance[worker]
-        left, self._cutoff = allowance, cutoff
+        left, self._target = allowance, target
         with self._lock:
             search = self._searches[worker] or self._resume(worker, (_OPEN, 0))
         while search is not None and left > 0 and not self._stop[0]:
@@ -195,7 +193,7 @@ class OperatingPointBounds:
             self._allowance[worker] = int(allowance * min(max(tuning.POINTS_SECONDS / max(took, 1e-6), 0.5), 2.0))
         if worker == 0:
             self.seconds += took
-            self.finished = search is None or self.bound <= cutoff
+            self.finished = search is None or self.bound <= target
         return search is not None and not self.finished and not self._stop[0]
 
     def _resume(self, worker: int, result: tuple[int, int]) -> OperatingPoints | None:
@@ -212,7 +210,7 @@ class OperatingPointBounds:
     def _schedule(self) -> _Schedule[None]:
         """Yield the searches to go on with, single levels and several of them in turn."""
         effort, share = tuning.POINTS_EFFORT, 1.0
-        while self.bound > self._cutoff and not self._stop[0]:
+        while self.bound > self._target and not self._stop[0]:
             yield from self._alone_within(0, effort)
             last, before = bool(self._reached.all()), self.bound  # nothing else is left to do
             progress = yield from self._together_within(BEYOND if last else int(share * effort))
@@ -231,7 +229,7 @@ class OperatingPointBounds:
         """Lower the caps within some effort, first the one that lowers the bound most for the work expected."""
         search = self._alone[worker]
         removed = np.arange(self._n_pos + 1)[None, :].copy()  # the loss is the number of positives removed
-        while effort > 0 and self.bound > self._cutoff:
+        while effort > 0 and self.bound > self._target:
             left = ~self._reached
             left[list(self._busy)] = False
             if not left.any():
@@ -266,9 +264,9 @@ class OperatingPointBounds:
         """Raise the loss that all weights have, with some effort for each step; return how the last one ended."""
         progress = _PROVEN
         loss, rest = self._table()
-        while progress == _PROVEN and self.bound > self._cutoff:
+        while progress == _PROVEN and self.bound > self._target:
             lost = self.perfect - self.bound
-            required = min(int(lost * tuning.POINTS_GROWTH) + 1, self.perfect - self._cutoff)
+            required = min(int(lost * tuning.POINTS_GROWTH) + 1, self.perfect - self._target)
             progress = _PROVEN
             if required > rest:
                 progress, _ = yield from self._proof(self._together, self._above, loss, required - rest, effort)

@@ -36,7 +36,7 @@ class Outcome:
     """The result of `WorkerPool.close`.
 
     Attributes:
-        cutoff: bound on the values in the boxes except in `left` and `unresolved`: the given cutoff, or the value of
+        target: bound on the values in the boxes except in `left` and `unresolved`: the given target, or the value of
             a better candidate.
         left: boxes that the allowance did not suffice for.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
@@ -44,7 +44,7 @@ class Outcome:
         spent: pairs examined.
     """
 
-    cutoff: int
+    target: int
     left: list[Boxes]
     unresolved: int
     spent: int
@@ -53,7 +53,7 @@ class Outcome:
 @dataclass(frozen=True)
 class _Piece:
     space: Space
-    cutoff: int
+    target: int
     found: int
     best: FloatArray
     left: Boxes
@@ -70,8 +70,8 @@ class WorkerPool:
     Attributes:
         boxes: boxes searched so far.
         threads: number of threads that may be busy, up to the one that the pool was made with; 0 for a pause.
-        trusted: whether every candidate of the compiled search is feasible, so that its value raises the cutoff.
-        least_cutoff: integer to which lower cutoffs are raised, because of values found elsewhere meanwhile.
+        trusted: whether every candidate of the compiled search is feasible, so that its value raises the target.
+        least_target: integer to which lower targets are raised, because of values found elsewhere meanwhile.
         work: pairs examined in each of the boxes that `close` was given; None where they were searched together.
         reached: bound of the values in each of them that is closed, above all values for the others.
     """
@@ -87,7 +87,7 @@ class WorkerPool:
             found: receives the weights of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
-        self.searchable, self.boxes, self.least_cutoff = searchable, 0, NEVER
+        self.searchable, self.boxes, self.least_target = searchable, 0, NEVER
         self.trusted = True
         self.work: IntArray | None = None
         self.reached: IntArray = np.zeros(0, np.int64)
@@ -105,24 +105,24 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._idle.clear()
 
-    def raise_cutoff(self, cutoff: int) -> None:
-        """Raise lower cutoffs to this one from now on."""
-        self.least_cutoff = max(self.least_cutoff, cutoff)
+    def raise_target(self, target: int) -> None:
+        """Raise lower targets to this one from now on."""
+        self.least_target = max(self.least_target, target)
 
-    def close(self, boxes: Boxes, cutoff: int, ends: Callable[[], bool], allowance: float = np.inf) -> Outcome:
-        """Search boxes until everything in them is at most the cutoff, or the allowance is used up.
+    def close(self, boxes: Boxes, target: int, ends: Callable[[], bool], allowance: float = np.inf) -> Outcome:
+        """Search boxes until everything in them is at most the target, or the allowance is used up.
 
         Args:
             boxes: boxes to search.
-            cutoff: bound at which a box is closed, an integer of the space.
+            target: bound at which a box is closed, an integer of the space.
             ends: called several times a second; ends the search where it returns True. The outcome is of no use then.
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         least = 2 * self.searchable.space.columns.size
-        done = Outcome(cutoff, [], NEVER, 0)
+        done = Outcome(target, [], NEVER, 0)
         self.searchable.space.stop[0], self.work = 0, None
         if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
-            piece = self._search(boxes, cutoff, tuning.ALONE)
+            piece = self._search(boxes, target, tuning.ALONE)
             done, boxes = self._take(piece, done), piece.left
             if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
                 return dataclasses.replace(done, left=list(boxes.each()))
@@ -135,14 +135,14 @@ class WorkerPool:
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self.threads:
-                    current = max(done.cutoff, self.least_cutoff)
+                    current = max(done.target, self.least_target)
                     root, box = pending[-1]
                     if (bound := int(box.bound[0])) <= current:  # closed before its space is made
                         pending.pop()
-                        done = dataclasses.replace(done, cutoff=max(done.cutoff, bound))
+                        done = dataclasses.replace(done, target=max(done.target, bound))
                         left[root] -= 1
                         if left[root] == 0:
-                            self.reached[root] = max(done.cutoff, done.unresolved)
+                            self.reached[root] = max(done.target, done.unresolved)
                         continue
                     piece_size = max(int(min(tuning.PIECE, allowance - done.spent)), least)
                     running.add(self._pool.submit(self._search, _pop(pending), current, piece_size, root))
@@ -158,7 +158,7 @@ class WorkerPool:
                         self.work[piece.root] += piece.tally[3]
                     left[piece.root] += len(piece.left.bound) - piece.searched
                     if left[piece.root] == 0:
-                        self.reached[piece.root] = max(done.cutoff, done.unresolved)
+                        self.reached[piece.root] = max(done.target, done.unresolved)
                 if ends():
                     break
         finally:
@@ -166,12 +166,12 @@ class WorkerPool:
             wait(running)
         return dataclasses.replace(done, left=[box for _, box in pending])
 
-    def _search(self, boxes: Boxes, cutoff: int, allowance: int, root: int = 0) -> _Piece:
+    def _search(self, boxes: Boxes, target: int, allowance: int, root: int = 0) -> _Piece:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
         left, narrow, reached, value, best, tally = search_weight_space(
-            space.compiled, work, low, high, used, bound, cutoff, allowance, tuning.NARROW_BOXES, self.trusted
+            space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
         )
         return _Piece(
             space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work, root, len(bound)
@@ -183,13 +183,13 @@ class WorkerPool:
         if piece.found > self._best:
             self._best = piece.found
             self._found(piece.space.T @ piece.best[:-1])
-        cutoff, unresolved = max(done.cutoff, piece.cutoff), done.unresolved
+        target, unresolved = max(done.target, piece.target), done.unresolved
         for box in piece.narrow.each():
-            if box.bound[0] > max(cutoff, self.least_cutoff):
+            if box.bound[0] > max(target, self.least_target):
                 unresolved = max(unresolved, self._settle(box))
             else:  # closed by a value found in the meantime
-                cutoff = max(cutoff, int(box.bound[0]))
-        return Outcome(cutoff, [], unresolved, done.spent + piece.tally[3])
+                target = max(target, int(box.bound[0]))
+        return Outcome(target, [], unresolved, done.spent + piece.tally[3])
 
 
 def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
@@ -207,7 +207,7 @@ def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
     return Boxes.joined(taken[::-1])
 
 
-# --- candidates and boxes too narrow to split
+# --- candidates and boxes too narrow to split ---------------------------------------------------------------------
 
 
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
@@ -231,12 +231,8 @@ def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
 class NarrowBoxes:
     """Settles boxes too narrow to split, each together with its surroundings: hundreds may lie around one vertex.
 
-    The largest value in the surroundings may be above those of the boxes. Then it raises the cutoff, or, where no
-    float64 weights attain it, the box is settled alone.
-
-    Args:
-        state: receives the weights that are found.
-        problem: the problem that is searched.
+    The largest value in the surroundings may be above those of the boxes. Then it raises the target, or, where no
+    float64 weights attain it, the box is settled alone. The state receives the weights that are found.
     """
 
     def __init__(self, state: SolveState, problem: Problem) -> None:
@@ -250,9 +246,6 @@ class NarrowBoxes:
         Args:
             searchable: the space of the problem.
             box: the box, one row.
-
-        Returns:
-            an integer that the values in the box do not exceed.
         """
         state, problem, bound = self._state, self._problem, int(box.bound[0])
         if problem.integer is not None:
@@ -272,9 +265,9 @@ class NarrowBoxes:
         known = [value for least, most, value in self._known if np.all(least <= low) and np.all(high <= most)]
         if math.isfinite(least_known := min(known, default=math.inf)):
             bound = within(least_known)
-        if bound <= searchable.cutoff(state.value, state.size):
+        if bound <= searchable.target(state.value, state.size):
             return bound
-        if problem.constraints is not None and not problem.constraints.linear:
+        if problem.constraints is not None and not problem.linear:
             found = problem.constraints.point(low, high)
             if found is None:
                 return -BEYOND
@@ -287,7 +280,7 @@ class NarrowBoxes:
         least = np.where(wide, np.maximum(low - _SURROUNDINGS, -1.0), low)
         most = np.where(wide, np.minimum(high + _SURROUNDINGS, 1.0), high)
         for region in ((least, most), (low, high)):
-            if bound <= searchable.cutoff(state.value, state.size):
+            if bound <= searchable.target(state.value, state.size):
                 return bound
             if (value := largest_value(state, problem, *region)) is not None:
                 self._known.append((*region, value))

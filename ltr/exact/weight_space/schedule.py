@@ -1,7 +1,7 @@
-"""The cutoffs of a proof, and how much work they take in which part of weight space.
+"""The targets of a proof, and how much work they take in which part of weight space.
 
-A cutoff has proven nothing before every box is closed. `Subtrees` knows the work of earlier cutoffs, part by part, and
-tells from it how long the next will take, and on the way how much of it is left. `CutoffSchedule` sets the cutoffs.
+A target has proven nothing before every box is closed. `Subtrees` knows the work of earlier targets, part by part, and
+tells from it how long the next will take, and on the way how much of it is left. `TargetSchedule` sets the targets.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable
 
 
-class CutoffSchedule:
-    """Distances of falling cutoffs from the value, so that each takes a few times the work of the one before.
+class TargetSchedule:
+    """Distances of falling targets from the value, so that each takes a few times the work of the one before.
 
-    The cutoffs are chosen so that the last one before the time limit takes most of the time left: what was closed at a
-    cutoff is no bound before everything is.
+    The targets are chosen so that the last one before the time limit takes most of the time left: what was closed at a
+    target is no bound before everything is.
 
     Args:
-        gap: bound minus value at the start; if it is not finite, the value itself is the only cutoff.
-        quantum: a distance of a few pairs, at which the next cutoff is the value itself.
+        gap: bound minus value at the start; if it is not finite, the value itself is the only target.
+        quantum: a distance of a few pairs, at which the next target is the value itself.
 
     Attributes:
-        distance: distance of the next cutoff; 0 for the value itself, which ends the proof.
-        growth: its expected work, as a multiple of that of the last cutoff.
+        distance: distance of the next target; 0 for the value itself, which ends the proof.
+        growth: its expected work, as a multiple of that of the last target.
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
-        self.distance, self.growth = tuning.FIRST_CUTOFF * gap if math.isfinite(gap) else 0.0, 0.0
+        self.distance, self.growth = tuning.FIRST_TARGET * gap if math.isfinite(gap) else 0.0, 0.0
         self._quantum = quantum
 
     @property
@@ -42,16 +42,10 @@ class CutoffSchedule:
 
     def lower(self, gap: float) -> None:
         """Set the next distance after the bound has come down to a gap by other means."""
-        self.distance = min(self.distance, tuning.FIRST_CUTOFF * gap)
+        self.distance = min(self.distance, tuning.FIRST_TARGET * gap)
 
     def advance(self, subtrees: Subtrees, value: float, room: float) -> None:
-        """Set the next distance.
-
-        Args:
-            subtrees: the boxes and their work.
-            value: the best value known.
-            room: pairs that can be examined in the time left.
-        """
+        """Set the next distance, given the best value known and the pairs that can be examined in the time left."""
         if self.distance == 0:
             return
 
@@ -74,15 +68,11 @@ class CutoffSchedule:
 
 
 def _growth(room: float) -> float:
-    """Return how much more work than the last cutoff the next shall take, so that several like it fill the time.
-
-    Args:
-        room: work that fits the time left, as a multiple of that of the last cutoff.
-    """
+    """Return how many times the work of the last target the next shall take, so that several like it fill the room."""
     if math.isinf(room):
         return tuning.GROWTH
-    cutoffs = max(int(math.log(max(tuning.LAST_SHARE * room, 1.0), tuning.GROWTH)), 1)
-    return max(((tuning.LAST_SHARE if cutoffs > 1 else 1.0) * room) ** (1 / cutoffs), tuning.LEAST_GROWTH)
+    targets = max(int(math.log(max(tuning.LAST_SHARE * room, 1.0), tuning.GROWTH)), 1)
+    return max(((tuning.LAST_SHARE if targets > 1 else 1.0) * room) ** (1 / targets), tuning.LEAST_GROWTH)
 
 
 def _depth(distance: float | FloatArray) -> FloatArray:
@@ -103,9 +93,9 @@ def least_distance(needed: Callable[[float], float], room: float, low: float, hi
 class Subtrees:
     """Boxes that together cover all weights, what is proven in each, and how much work it takes.
 
-    The work differs much from box to box, but the logarithm of each is about linear in a power of the cutoff's distance
+    The work differs much from box to box, but the logarithm of each is about linear in a power of the target's distance
     from the value, `tuning.POWER`. The slope is measured for all together and for each alone. So the boxes that are
-    closed first tell how long the others will take. A box closed at some cutoff stays closed at all higher ones.
+    closed first tell how long the others will take. A box closed at some target stays closed at all higher ones.
 
     Attributes:
         boxes: the boxes; those searched first are the last.
@@ -125,35 +115,28 @@ class Subtrees:
         self._divisible = searchable.supports is None and not (space.sparse or space.integer)
         self._sizes = np.abs(space.columns).mean(axis=1) if space.columns.size else np.zeros(len(space.columns))
         self.reached = np.full(count, BEYOND)
-        self._work, self._at = np.zeros(count), np.zeros(count)  # pairs examined, and the objective of the cutoff
+        self._work, self._at = np.zeros(count), np.zeros(count)  # pairs examined, and the objective of the target
         self._known = np.zeros(count, dtype=bool)  # whether that was measured for the box itself, in this space
         self._relative = np.ones(count)  # slope of each, as a multiple of that of all
         self._comparable = True  # whether the work was measured in this space
 
-    def open_at(self, cutoff: int) -> IntArray:
-        """Return the numbers of the boxes that are not closed at a cutoff."""
-        return np.flatnonzero(self.reached > cutoff)
+    def open_at(self, target: int) -> IntArray:
+        """Return the numbers of the boxes that are not closed at a target."""
+        return np.flatnonzero(self.reached > target)
 
     def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
-        """Return the pairs expected to be examined in each box at a cutoff this far from the value, (boxes,)."""
+        """Return the pairs expected to be examined in each box at a target this far from the value, (boxes,)."""
         steps = _depth(self._at - value) - _depth(distance)
         return self._work * np.exp(
             np.clip(self.slope * self._relative * steps, -tuning.LARGEST_EXPONENT, tuning.LARGEST_EXPONENT)
         )
 
     def needed(self, distance: float, value: float) -> float:
-        """Return the pairs expected to be examined to close all boxes at a cutoff."""
+        """Return the pairs expected to be examined to close all boxes at a target."""
         return float(self.expected(distance, value)[self.open_at(self._searchable.integer(value + distance))].sum())
 
     def learn(self, rows: IntArray, work: IntArray | int, reached: IntArray, value: float) -> None:
-        """Take over the work of a round and, where it is known box by box, what it has proven.
-
-        Args:
-            rows: the boxes that were searched.
-            work: pairs examined in each, or in all together.
-            reached: bound of the values in each.
-            value: the best value known.
-        """
+        """Take over the work of a round, in each box or in all together, and the bounds of the values in each."""
         at, known = self._objectives(reached), not isinstance(work, int)
         spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
         before = self._work[rows]
@@ -175,7 +158,7 @@ class Subtrees:
             self.reached[rows] = reached
 
     def estimate(self, others: Subtrees, gain: float) -> None:
-        """Expect the work of the same cutoffs in other coordinates, a factor of ``exp(gain)`` less of it."""
+        """Expect the work of the same targets in other coordinates, a factor of ``exp(gain)`` less of it."""
         if others._work.any():
             share = math.exp(-gain) / len(self._work)
             self._work[:], self._at[:] = share * others._work.sum(), np.average(others._at, weights=others._work)
@@ -200,17 +183,10 @@ class Subtrees:
     def left(
         self, distance: float, value: float, rows: IntArray, work: IntArray, reached: IntArray
     ) -> Callable[[float], float] | None:
-        """Return a function: the pairs expected to be examined in the rest of a round, by the distance of its cutoff.
+        """Return a function: the pairs expected to be examined in the rest of a round, by the distance of its target.
 
-        Args:
-            distance: the present distance of the cutoff.
-            value: the value that distances are measured from.
-            rows: the boxes of the round.
-            work: pairs examined in each of them so far.
-            reached: bound of the values in those that are closed, above all values for those that are open.
-
-        Returns:
-            the function, or None while there is too little to tell.
+        It is None while there is too little to tell. `rows` are the boxes of the round, `work` the pairs examined in
+        each so far, `reached` the bound of the values in those that are closed, above all values for the others.
         """
         closed, begun = reached < BEYOND, work > 0
         at = np.full(len(self._at), distance)

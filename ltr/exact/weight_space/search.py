@@ -1,16 +1,15 @@
-r"""The proof: cutoffs that fall step by step, each proved by a pool of threads that closes every box.
+r"""The proof: targets that fall step by step, each proved by a pool of threads that closes every box.
 
-Closing every box at a cutoff proves that no weights have a larger value. The work grows as the cutoff comes down to the
-best value known, and `CutoffSchedule` sets each cutoff where it is expected to grow a few times. So the last one, which
+Closing every box at a target proves that no weights have a larger value. The work grows as the target comes down to the
+best value known, and `TargetSchedule` sets each target where it is expected to grow a few times. So the last one, which
 proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
-bound. `Subtrees` tells on the way whether a cutoff will be done in time; where it will not, it is raised.
+bound. `Subtrees` tells on the way whether a target will be done in time; where it will not, it is raised.
 
 *Demands.* The bound of the problem without them holds for both, and its boxes have fewer pairs. So it is searched at
-all cutoffs that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
+all targets that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
 
 *Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
-proof). The bound of a box can be larger all the same, because each of two undecided positives counts as the winner.
-ResolvedRanks need no pairs of two positives, so their boxes are searched first. Where the optima agree, as they do
+proof), which need no pairs of two positives. So their boxes are searched first. Where the optima agree, as they do
 unless positives tie, that suffices.
 """
 
@@ -29,7 +28,7 @@ from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
-from ltr.exact.weight_space.schedule import CutoffSchedule, Subtrees, least_distance
+from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
 from ltr.exact.weight_space.space import (
     BEYOND,
     Boxes,
@@ -100,12 +99,12 @@ def prove(
 
 
 class Proof:
-    """A proof under way: rounds, each with a cutoff at which every box has to be closed; a context manager.
+    """A proof under way: rounds, each with a target at which every box has to be closed; a context manager.
 
     A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of the space's roots, then
     ``end()``. Whoever calls `close` chooses the order in which boxes are closed, and what happens between two calls.
 
-    A round may be cut short: the best weights attain the bound (`ending` is set), operating points prove its cutoff, or
+    A round may be cut short: the best weights attain the bound (`ending` is set), operating points prove its target, or
     the problem that is searched does not suffice.
 
     Attributes:
@@ -114,7 +113,7 @@ class Proof:
         zero_value: its value at w = 0, which no box covers; -inf where w = 0 is not allowed.
         searchable: that problem in the coordinates that are searched.
         spent: pairs examined so far.
-        cutoff: cutoff of the round, an integer of the space.
+        target: target of the round, an integer of the space.
         ending: how the proof ended; None while it goes on.
 
     Args:
@@ -146,7 +145,7 @@ class Proof:
         self._boxes_before = state.nodes  # without those of the present worker pool
         self._points: PointsThreads | None = None
         self._rows: IntArray | None = None  # numbers of the subtrees that `close_all` searches
-        self._schedule: CutoffSchedule
+        self._schedule: TargetSchedule
         self._relaxation = state.problem.relaxed if relaxed else None
         try:
             self._start(state.problem if self._relaxation is None else self._relaxation)
@@ -174,9 +173,9 @@ class Proof:
         return self.searchable.objective(max(self._reached, self._unresolved))
 
     def begin(self) -> None:
-        """Begin a round: choose its cutoff, and whether the problem or its relaxation is searched at it."""
+        """Begin a round: choose its target, and whether the problem or its relaxation is searched at it."""
         state = self.state
-        # `_cutoff_at` adds a tolerance, which must not push the bound beyond the requested gap
+        # `_target_at` adds a tolerance, which must not push the bound beyond the requested gap
         allowed = state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
@@ -184,7 +183,7 @@ class Proof:
         self._distance = max(self._schedule.distance, allowed)
         if self._relaxation is not None and state.problem.demanded:
             bind = state.demands_bind(self._from + self._distance if found else -math.inf)
-            # where the relaxation cannot go down to the cutoff, but below the bound, it goes as low as it can
+            # where the relaxation cannot go down to the target, but below the bound, it goes as low as it can
             lowers = found and state.bound > state.free_value + 2 * TOLERANCE * state.size
             relaxed = not bind or lowers
             if relaxed != (self.problem is not state.problem):
@@ -192,62 +191,57 @@ class Proof:
                 self._distance = max(self._schedule.distance, allowed)
             if relaxed and bind:
                 self._distance = max(self._distance, state.free_value - self._from)
-        self.cutoff = self._cutoff_at(self._from + self._distance) if found else -BEYOND
-        self._reached, self._unresolved, self._insufficient, self._overtaken = self.cutoff, NEVER, False, False
+        self.target = self._target_at(self._from + self._distance) if found else -BEYOND
+        self._reached, self._unresolved, self._insufficient, self._overtaken = self.target, NEVER, False, False
         self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
 
     def close_all(self) -> None:
-        """Close all boxes of the round; where the time left will not do, at a cutoff that is raised on the way."""
+        """Close all boxes of the round; where the time left will not do, at a target that is raised on the way."""
         workers, subtrees = self._workers, self._subtrees
         subtrees.divide(self._distance, self._from)
-        rows = self._rows = subtrees.open_at(self.cutoff)
+        rows = self._rows = subtrees.open_at(self.target)
         try:
             self.close(subtrees.boxes.rows(rows))
         finally:
-            self._rows, workers.least_cutoff = None, NEVER
+            self._rows, workers.least_target = None, NEVER
         if self._overtaken:
-            np.minimum(subtrees.reached, self.cutoff, out=subtrees.reached)
+            np.minimum(subtrees.reached, self.target, out=subtrees.reached)
         elif workers.work is not None and math.isfinite(self.state.value) and not self._cut_short:
             subtrees.learn(rows, workers.work, workers.reached, self.state.value)
             self._reached, self._learned = int(subtrees.reached.max()), True
 
     def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
-        """Search boxes until everything in them is at most the cutoff, or the best value if that is larger.
+        """Search boxes until everything in them is at most the target, or the best value if that is larger.
 
-        Args:
-            boxes: boxes of the space.
-            allowance: work, in pairs examined, after which the boxes that are left are returned.
-
-        Returns:
-            boxes that are left, the deepest last; none once the round is cut short.
+        Returns the boxes that are left once the allowance, in pairs examined, is used up, the deepest last; none once
+        the round is cut short.
         """
         if self._cut_short:
             return []
-        cutoff = max(self.cutoff, self._cutoff_at(self.state.value))
-        done = self._workers.close(boxes, cutoff, lambda: self._ends(in_round=True), allowance)
+        target = max(self.target, self._target_at(self.state.value))
+        done = self._workers.close(boxes, target, lambda: self._ends(in_round=True), allowance)
         self.spent += done.spent
-        if self._overtaken:  # whatever the boxes proved, all values are at most the cutoff
-            self._reached, self._unresolved = self.cutoff, NEVER
+        if self._overtaken:  # whatever the boxes proved, all values are at most the target
+            self._reached, self._unresolved = self.target, NEVER
         elif not self._cut_short:
-            self._reached = max(self._reached, done.cutoff)
+            self._reached = max(self._reached, done.target)
             self._unresolved = max(self._unresolved, done.unresolved)
             return done.left
         return []
 
     def end(self, left: float = -math.inf) -> None:
-        """End a round: record what it proved, then set the next cutoff or `ending`.
+        """End a round: record what it proved, then set the next target or `ending`.
 
-        Args:
-            left: bound of the boxes that were closed neither here nor by anything else.
+        `left` is the bound of the boxes that were closed neither here nor by anything else.
         """
         if self.ending is not None:
             return
         if self._insufficient:
             self._start_other()
             return
-        state, resolved = self.state, max(self._reached, self._unresolved) <= self.cutoff
+        state, resolved = self.state, max(self._reached, self._unresolved) <= self.target
         if math.isfinite(state.value):
             state.prove(max(self.bound, left, state.value, self.zero_value))
             state.observe(state.bound, nodes=self.boxes)
@@ -268,7 +262,7 @@ class Proof:
             self.ending = Ending(Status.INEXACT, _NARROW)
 
     def _prepare_next(self) -> None:
-        """Look for better weights and for better coordinates, and set the distance of the next cutoff."""
+        """Look for better weights and for better coordinates, and set the distance of the next target."""
         state, spent = self.state, self.spent - self._spent_before
         self._best = state.value
         if self._overtaken:
@@ -306,7 +300,7 @@ class Proof:
         self.problem, self.coordinates, self._adapted_to = problem, "given", -math.inf
         zero = np.zeros(problem.d)
         self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
-        self.cutoff, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
+        self.target, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
         self._insufficient = self._overtaken = False
         self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
         self._narrow = NarrowBoxes(state, problem)
@@ -326,7 +320,7 @@ class Proof:
                 self._start_other()
                 return
         self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
-        self._schedule = CutoffSchedule(
+        self._schedule = TargetSchedule(
             state.bound - state.value, max(quantum(self.searchable), tuning.FINEST_GAP * state.size)
         )
         self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
@@ -352,15 +346,15 @@ class Proof:
         while len((sets := sets.above(state.value + room)).bounds) > tuning.SETS_TOGETHER and not self._cut_short:
             batch, sets = sets.split(tuning.SETS_TOGETHER)
             self._search_in(spaces_of(self.problem, *batch, state.check))
-            done = self._workers.close(self.searchable.roots, self._cutoff_at(state.value), self._ends)
+            done = self._workers.close(self.searchable.roots, self._target_at(state.value), self._ends)
             self.spent += done.spent
             if self._cut_short:
                 break
-            if done.unresolved > done.cutoff:
+            if done.unresolved > done.target:
                 raise Stopped(Status.INEXACT, _NARROW)
             if math.isfinite(state.value):
                 left = float(sets.bounds[-1]) + room
-                state.prove(max(left, self.searchable.objective(done.cutoff), self.zero_value))
+                state.prove(max(left, self.searchable.objective(done.target), self.zero_value))
                 state.observe(state.bound, nodes=self.boxes)
                 if state.gap <= state.limits.gap:
                     self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
@@ -372,8 +366,7 @@ class Proof:
         self._end_workers()
         self.searchable, self._subtrees = searchable, Subtrees(searchable)
         self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
-        sides = self.problem.constraints
-        self._workers.trusted = sides is None or sides.linear
+        self._workers.trusted = self.problem.linear
         self._share_threads()
 
     def _end_workers(self) -> None:
@@ -421,7 +414,7 @@ class Proof:
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
             box = box_around(self.searchable, self.problem, self.state.weights, width)
-            allowance -= self._workers.close(box, self._cutoff_at(value), self._ends, allowance).spent
+            allowance -= self._workers.close(box, self._target_at(value), self._ends, allowance).spent
             if self._cut_short:
                 break
             if self.state.value == value:
@@ -430,9 +423,9 @@ class Proof:
 
     # --- what the worker pool asks for -------------------------------------------------------------------------
 
-    def _cutoff_at(self, value: float) -> int:
-        """Return the cutoff, as an integer of the space, for weights above a value."""
-        return self.searchable.cutoff(value, self.state.size) if value > -math.inf else -BEYOND
+    def _target_at(self, value: float) -> int:
+        """Return the target, as an integer of the space, for weights above a value."""
+        return self.searchable.target(value, self.state.size) if value > -math.inf else -BEYOND
 
     def _offer(self, w: FloatArray) -> None:
         """Take over a candidate."""
@@ -450,7 +443,7 @@ class Proof:
         value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
         self._attempts -= self.state.value == value
-        self._workers.raise_cutoff(self._cutoff_at(self.state.value))
+        self._workers.raise_target(self._target_at(self.state.value))
         return bound
 
     @property
@@ -465,12 +458,12 @@ class Proof:
         state.nodes = self.boxes
         state.check()
         if self._beside.take():
-            self._workers.raise_cutoff(self._cutoff_at(state.value))
+            self._workers.raise_target(self._target_at(state.value))
         if self._beside.due:
             self._beside.begin()
         if points is not None and math.isfinite(state.value):
             others = self.searchable.integer(state.bound)
-            bound = points.poll(self._cutoff_at(state.value), others, tuning.POINTS_WAIT * self._expected)
+            bound = points.poll(self._target_at(state.value), others, tuning.POINTS_WAIT * self._expected)
             state.prove(max(self.searchable.objective(bound), self.zero_value))
         self._share_threads()
         self._keep_pace()
@@ -478,14 +471,14 @@ class Proof:
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
         elif self.problem is state.problem and self._relaxation is not None and not state.demands_bind():
             self._insufficient = True  # the relaxation has fewer pairs, and suffices now
-        elif in_round and points is not None and points.bound <= self.cutoff:
+        elif in_round and points is not None and points.bound <= self.target:
             self._overtaken = True
         elif state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
             raise Stopped(Status.NODE_LIMIT)
         return self._cut_short
 
     def _keep_pace(self) -> None:
-        """Raise the cutoff if the round would not end before the time limit."""
+        """Raise the target if the round would not end before the time limit."""
         state, work, left = self.state, self._workers.work, self.state.remaining
         if self._rows is None or work is None or not (math.isfinite(left) and math.isfinite(self._from)):
             return
@@ -501,8 +494,8 @@ class Proof:
         distance = least_distance(needed, room, self._distance, state.bound - self._from)
         if self._from + distance < state.bound:
             self._distance = self._schedule.distance = distance
-            self.cutoff = self._cutoff_at(self._from + distance)
-            self._workers.raise_cutoff(self.cutoff)
+            self.target = self._target_at(self._from + distance)
+            self._workers.raise_target(self.target)
 
 
 def quantum(searchable: Searchable) -> float:

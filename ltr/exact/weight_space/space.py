@@ -36,7 +36,7 @@ and the least value that meets it is rounded down: where tables that are rounded
 
 **Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
 those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
-covers its subsets. All spaces share one cutoff, at which most of them close at their roots.
+covers its subsets. All spaces share one target, at which most of them close at their roots.
 
 **Whole numbers.** Where weights are whole numbers from -B to B the coordinates are the weights, boxes have whole sides,
 and every tightened side is rounded inwards. Weights other than 0 can be multiplied by whole numbers as long as they
@@ -46,7 +46,7 @@ roots divide them by the first weight that is so large, and by its sign.
 **Required columns.** Every root is divided at each required column into the part where its weight is at least as large
 as it must be, and that where its negative is.
 
-**Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.problem.LinearConstraints` compares the sum of
+**Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so their least value in a box is at
 an end of its interval of w_j. The search takes twice the tolerance, `LOOSE`: a superset, with room for rounding. To see
 this, let y_j be the terms of feasible weights in a box and z_j <= y_j the least ones there. What the sum of least terms
@@ -215,13 +215,8 @@ class Searchable(NamedTuple):
         nearest = float(exact)
         return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
 
-    def cutoff(self, value: float, size: float) -> int:
-        """Return an integer that no weights of at most this value exceed.
-
-        Args:
-            value: a value of the objective.
-            size: size of the statistic; values closer than 1e-12 of it are one value.
-        """
+    def target(self, value: float, size: float) -> int:
+        """Return an integer that no weights of at most this value exceed; values within 1e-12 of `size` are one."""
         return self.integer(value) + math.ceil(math.ldexp(TOLERANCE * size, self.exponent))
 
 
@@ -257,8 +252,8 @@ def spaces_of(
 ) -> Searchable:
     """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
 
-    All of them have the same tables and unit. Each is made when it is needed, and only the latest are kept; a search
-    that is stopped meanwhile gets a `CancelledError`.
+    Each is made when it is needed, and only the latest are kept; a search that is stopped meanwhile gets a
+    `CancelledError`.
 
     Args:
         problem: any problem that has levels.
@@ -284,18 +279,12 @@ def spaces_of(
 
     searchable = Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
     size = abs(problem.trivial_bound)
-    searchable.roots.bound[:] = np.array([searchable.cutoff(bound, size) for bound in bounds])[searchable.roots.part]
+    searchable.roots.bound[:] = np.array([searchable.target(bound, size) for bound in bounds])[searchable.roots.part]
     return searchable
 
 
 def _tables(problem: Problem, levels: Levels, sizes: IntArray) -> tuple[dict[str, Any], int]:
-    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit.
-
-    Args:
-        problem: the problem.
-        levels: its levels and those of its demands.
-        sizes: how many levels each of them has.
-    """
+    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit."""
     first_level = np.cumsum([0, *sizes])
     begins = [*levels.table[first_level[:-1]].tolist(), len(levels.contribution)]
     contribution, price, exponent = _integers(levels.contribution[: begins[1]], levels.shift, problem)
@@ -333,13 +322,7 @@ def _space(
 ) -> tuple[Space, NDArray[np.bool_]]:
     """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
 
-    Args:
-        problem: the problem.
-        levels: its levels.
-        tables: from `_tables`.
-        used: the columns; the weights of others are 0.
-        T: weights of the coordinates, (d, coordinates).
-        tick: called now and then; what it raises ends the work.
+    The weights of other columns than `used` are 0; `T` has the weights of the coordinates, (d, coordinates).
     """
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
@@ -488,11 +471,9 @@ def conflicting_pairs(
     same observations in opposite ways, then nearest neighbours.
 
     Args:
-        columns: column of each pair, the margin's coordinate last, (d + 1, pairs).
-        slack: error of each pair's products, (pairs,).
+        columns, slack: as in `Space`.
         reach: largest size of a coordinate of a box.
-        above: upper observation of each pair, (pairs,).
-        below: lower observation, (pairs,).
+        above, below: observations of each pair, (pairs,).
         begins: where the pairs of each objective begin, and their number; None for a single one.
 
     Examples:

@@ -18,7 +18,8 @@ import numpy as np
 
 from ltr.exact import tuning
 from ltr.exact.levels import FloatArray, IntArray
-from ltr.exact.problem import Problem, RerankProblem
+from ltr.exact.problem import Problem
+from ltr.exact.reranking import RerankProblem
 from ltr.native import bound_supports
 
 

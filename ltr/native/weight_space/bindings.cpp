@@ -186,7 +186,7 @@ void check(const Space& space, Matrix<const double> low, Matrix<const double> hi
 }
 
 nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> low, Rows<double> high,
-                       Rows<std::uint8_t> used, Vector<std::int64_t> bounds, std::int64_t cutoff,
+                       Rows<std::uint8_t> used, Vector<std::int64_t> bounds, std::int64_t target,
                        std::int64_t allowance, std::size_t narrow, bool trusted) {
   const Space& space = bound.space;
   require(work.fits(space), "memory for this space");
@@ -196,11 +196,11 @@ nb::tuple search_boxes(const BoundSpace& bound, Workspace& work, Rows<double> lo
   {
     const nb::gil_scoped_release release;
     found =
-        search(space, work, {view(low), view(high), view(used), view(bounds)}, {cutoff, allowance, narrow, trusted});
+        search(space, work, {view(low), view(high), view(used), view(bounds)}, {target, allowance, narrow, trusted});
   }
   const nb::tuple tally = nb::make_tuple(found.boxes, found.hinge_bounds, found.closed_by_hinge_bounds, found.spent);
   const std::size_t columns = space.columns();
-  return nb::make_tuple(arrays_of(std::move(found.left)), arrays_of(std::move(found.narrow)), found.cutoff, found.value,
+  return nb::make_tuple(arrays_of(std::move(found.left)), arrays_of(std::move(found.narrow)), found.target, found.value,
                         array_of(std::move(found.best), columns), tally);
 }
 
@@ -257,22 +257,22 @@ void settle_first(Workspace& work, const BoundSpace& bound) {
 }
 
 // Set what is required of each objective on the first box; return whether all of it is above 0.
-bool require_losses(const BoundSpace& bound, Workspace& work, std::int64_t cutoff) {
+bool require_losses(const BoundSpace& bound, Workspace& work, std::int64_t target) {
   require_box(work, bound);
   const Box& box = work.boxes[0];
-  work.required[0] = box.bound - cutoff;
+  work.required[0] = box.bound - target;
   std::copy_n(box.room, bound.space.tables.demands(), work.required.data() + 1);
-  return !closed(bound.space.tables, box, cutoff);
+  return !closed(bound.space.tables, box, target);
 }
 
-bool lose_first(Workspace& work, const BoundSpace& bound, std::int64_t cutoff) {
-  if (!require_losses(bound, work, cutoff)) return false;
+bool lose_first(Workspace& work, const BoundSpace& bound, std::int64_t target) {
+  if (!require_losses(bound, work, target)) return false;
   compute_unit_losses(bound.space, work, work.boxes[0]);
   return lose_opposites(bound.space, work, work.boxes[0]);
 }
 
-bool hinge_first(Workspace& work, const BoundSpace& bound, std::int64_t cutoff) {
-  if (!require_losses(bound, work, cutoff)) return true;
+bool hinge_first(Workspace& work, const BoundSpace& bound, std::int64_t target) {
+  if (!require_losses(bound, work, target)) return true;
   const Space& space = bound.space;
   Box& box = work.boxes[0];
   compute_unit_losses(space, work, box);
@@ -344,10 +344,10 @@ void bind_weight_space(nb::module_& module) {
       .def("tighten", &tighten_first, nb::arg("space"), nb::arg("j"), nb::arg("low"), nb::arg("high"),
            "Tighten coordinate j of that box.")
       .def("settle", &settle_first, nb::arg("space"), "Take the open pairs of demands that are met off that box.")
-      .def("lose_opposites", &lose_first, nb::arg("space"), nb::arg("cutoff"),
+      .def("lose_opposites", &lose_first, nb::arg("space"), nb::arg("target"),
            "Count the pairs of that box as lost that are in conflict with forced ones; return whether there are any.")
-      .def("hinge_bound", &hinge_first, nb::arg("space"), nb::arg("cutoff"),
-           "Return whether a hinge bound closes that box at a cutoff.")
+      .def("hinge_bound", &hinge_first, nb::arg("space"), nb::arg("target"),
+           "Return whether a hinge bound closes that box at a target.")
       .def_prop_ro("box", &first_box, "What is known of that box.");
   nb::class_<BoundPoints>(module, "OperatingPoints",
                           "A proof that weights lose positives to negatives; see ``weight_space/operating_points.h``.")
@@ -379,10 +379,10 @@ void bind_weight_space(nb::module_& module) {
       "Write the directions nearest to the negative of each one, and their distances in the 1-norm.");
   module.def(
       "search_weight_space", &search_boxes, nb::arg("space"), nb::arg("workspace"), nb::arg("low"), nb::arg("high"),
-      nb::arg("used"), nb::arg("bound"), nb::arg("cutoff"), nb::arg("allowance"), nb::arg("narrow"),
+      nb::arg("used"), nb::arg("bound"), nb::arg("target"), nb::arg("allowance"), nb::arg("narrow"),
       nb::arg("trusted") = true,
-      "Search boxes for weights with a value above the cutoff.\n\n"
-      "Returns the boxes that are left, those too narrow to split, the largest cutoff used (a candidate raises it\n"
+      "Search boxes for weights with a value above the target.\n\n"
+      "Returns the boxes that are left, those too narrow to split, the largest target used (a candidate raises it\n"
       "to its value if candidates are trusted to be feasible), the value of the\n"
       "best candidate and its coordinates, and counts of boxes, hinge bounds, boxes closed by these, and work.");
 }

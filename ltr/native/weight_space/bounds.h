@@ -1,6 +1,6 @@
 // What closes a box beyond its own bound: unit losses, conflicts and the hinge bound; and candidates.
 //
-// **Unit losses.** In a box with bound B and a cutoff T, a point with a value above T loses open pairs whose losses add
+// **Unit losses.** In a box with bound B and a target T, a point with a value above T loses open pairs whose losses add
 // up to less than the *required loss* ``required = B - T``. Raising the count of a member of a level from m to m + 1
 // moves the place ``p = fewer[m + 1] - 1``, so it loses
 // ``contribution[p + m] - contribution[p + m + 1] >= step[p + m]``, where `step` does not increase. Raise the members
@@ -15,7 +15,7 @@
 // are where i alone, with one more pair lost, loses the required loss, which `contribution` says without `step`.
 //
 // **Conflicts.** Of two pairs in conflict (`ltr.exact.weight_space.space`) one is lost at every point of the box. With
-// z_q = 1 where pair q is lost and u_q its unit loss, a point with a value above the cutoff loses
+// z_q = 1 where pair q is lost and u_q its unit loss, a point with a value above the target loses
 //
 //     sum of u_q z_q >= sum over conflicts of y  +  sum of (u_q - sum of y over the conflicts of q) z_q
 //
@@ -24,7 +24,7 @@
 // greedy one will do.) What is left of the unit losses goes into the hinge bound.
 //
 // *Budgets.* Conflicts without a pair of member i lose at least ``packed - touched_i``, so i itself loses less than
-// ``required - packed + touched_i`` at a point with a value above the cutoff. This *budget* takes the place of the
+// ``required - packed + touched_i`` at a point with a value above the target. This *budget* takes the place of the
 // required loss in the unit loss of i, which it raises, as the first pairs lost lose most; and with it the packing.
 //
 // **The hinge bound.** An open pair with lower interval bound l < 0 is lost at x only where ``max(0, -x.e) / -l`` is
@@ -44,7 +44,7 @@
 //
 // **Demands.** Each demand is an objective like the first, with a required loss of its own: what its bound exceeds the
 // last value by that misses it. A box is closed when one of them is lost enough, and whatever holds at points with a
-// value above the cutoff that meet all demands holds for each objective: its forced pairs are won, it loses less than
+// value above the target that meet all demands holds for each objective: its forced pairs are won, it loses less than
 // its budget. So at such points every objective o has ``h_o(x) < needed_o``, and the hinge bound is that of
 //
 //     h(x) = max over o of  h_o(x) / needed_o  <  1.

@@ -5,7 +5,7 @@
 // coordinate changes, both follow by one multiply-add each, and so do the counts of lost pairs and the bound. A box
 // with few open pairs gets a list of its own, so that the loops run over contiguous arrays.
 //
-// *Bound tightening* reduces a box to where values above the cutoff are possible: to the side constraints, to where
+// *Bound tightening* reduces a box to where values above the target are possible: to the side constraints, to where
 // its forced pairs can be won, and to what a hinge bound leaves.
 //
 // *Rounding.* Interval bounds are updated once for every change of the box. Each update errs by at most three
@@ -58,9 +58,9 @@ inline std::int64_t& bound_of(Box& box, std::size_t objective) {
   return objective == 0 ? box.bound : box.room[objective - 1];
 }
 
-// Whether no weights of a box have a value above the cutoff and meet all demands.
-inline bool closed(const Tables& tables, const Box& box, std::int64_t cutoff) {
-  if (box.bound <= cutoff) return true;
+// Whether no weights of a box have a value above the target and meet all demands.
+inline bool closed(const Tables& tables, const Box& box, std::int64_t target) {
+  if (box.bound <= target) return true;
   for (std::size_t demand = 0; demand < tables.demands(); ++demand) {
     if (box.room[demand] <= 0) return true;
   }

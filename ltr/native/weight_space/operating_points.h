@@ -48,7 +48,7 @@
 // before the maximum with 0 becomes larger by u - u_k, if that is positive, and with ``allowed = B`` it cannot be
 // removed at all. Rows whose removal would lose `required` are kept. This halves the nodes.
 //
-// Subsystems are kept in a pool: they hold at all nodes and for all cutoffs, so that only few linear programs are
+// Subsystems are kept in a pool: they hold at all nodes and for all targets, so that only few linear programs are
 // solved after a while. One subsystem of a single level is one of every level, whose threshold is as free.
 //
 // Source: combinatorial Benders cuts (Codato & Fischetti 2006) for maximum feasible subsystems (Parker & Ryan 1996).

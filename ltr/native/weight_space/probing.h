@@ -15,7 +15,7 @@
 //
 //     sum over i of  loss_i(x_i),      loss_i(x) = sum over m = c_i .. c_i + x - 1 of  step[fewer[m + 1] - 1 + m].
 //
-// A part that loses the box's bound minus the cutoff, or more, has no value above the cutoff and is cut off. If no half
+// A part that loses the box's bound minus the target, or more, has no value above the target and is cut off. If no half
 // of any coordinate can be cut off, the box is best split where both halves lose much.
 //
 // *Counting.* A pair with upper interval bound u over the box has the upper bound ``u - h |e_j|`` in the half of

@@ -24,14 +24,14 @@ struct Reduced {
 };
 
 // Close or tighten a box.
-Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutoff, Found& found) {
+Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t target, Found& found) {
   constexpr Reduced kClosed{Outcome::kClosed, -1};
   Reduced reduced{Outcome::kGaveUp, -1};
   double promise = 1.0;
   for (int left = tuning::kRounds - 1; left >= 0; --left) {
     if (space.stop.asked()) break;
-    if (closed(space.tables, box, cutoff)) return kClosed;
-    work.required[0] = box.bound - cutoff;
+    if (closed(space.tables, box, target)) return kClosed;
+    work.required[0] = box.bound - target;
     std::copy_n(box.room, space.tables.demands(), work.required.data() + 1);
     if (work.list_of(box).pairs.size >= tuning::kProbed) {
       const Probed probed = probe(space, work, box);
@@ -46,7 +46,7 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
     const std::size_t forced = compute_unit_losses(space, work, box);
     if (forced == 0 && promise < tuning::kPromising) break;
     if (forced > 0 && space.tables.demands() > 0 && lose_opposites(space, work, box)) {
-      if (closed(space.tables, box, cutoff)) return kClosed;
+      if (closed(space.tables, box, target)) return kClosed;
       if (left > 0) continue;
     }
     if (forced > 0 && left > 0) {  // the last round goes on to conflicts, even if this could tighten the box again
@@ -69,12 +69,12 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t cutof
       return kClosed;
     }
     if (bound.phi == -std::numeric_limits<double>::infinity()) break;
-    // points with a value above the cutoff satisfy g.x > -needed, and max g.x is at most -phi
+    // points with a value above the target satisfy g.x > -needed, and max g.x is at most -phi
     const double room = (needed - bound.phi) * (1.0 + 1e-12);
     if (!tighten_to_hinge_bound(space, box, work.best.data(), room)) break;
     update_decided(space, work, box);
   }
-  return closed(space.tables, box, cutoff) ? kClosed : reduced;
+  return closed(space.tables, box, target) ? kClosed : reduced;
 }
 
 // Return the coordinate with the largest part in a side constraint that some of the box violates, or -1.
@@ -151,7 +151,7 @@ class Search {
  public:
   Search(const Space& space, Workspace& work, const Limits& limits)
       : space_(space), work_(work), limits_(limits), deepest_(work.depth() - 4) {
-    found_.cutoff = limits.cutoff;
+    found_.target = limits.target;
     found_.left.columns = found_.narrow.columns = space.columns();
     found_.best.assign(space.columns(), 0.0);
   }
@@ -183,21 +183,21 @@ class Search {
   void look() {
     const std::size_t top = stack_ - 1;
     Box& box = work_.boxes[top];
-    if (closed(space_.tables, box, found_.cutoff)) return pop();
+    if (closed(space_.tables, box, found_.target)) return pop();
     settle_demands(space_, work_, box);
     compact_open_pairs(space_, work_, box, tuning::kDense);
     const std::size_t size = work_.list_of(box).pairs.size;
     if (ends() || top >= deepest_ || !work_.room_above(box, size)) return hand_back();
     found_.spent += static_cast<std::int64_t>((size + tuning::kFixed) * space_.columns() / 8);
     if (!tighten(box)) return pop();
-    const Reduced reduced = reduce(space_, work_, box, found_.cutoff, found_);
+    const Reduced reduced = reduce(space_, work_, box, found_.target, found_);
     if (reduced.outcome == Outcome::kClosed) return pop();
     if (space_.stop.asked()) return;  // the next look hands back
     const std::int64_t bound = box.bound;
     const int split = reduced.coordinate >= 0 ? reduced.coordinate : branch_on(space_, work_, box);
     if (tries_candidate(box, split)) {
       try_candidate(box);
-      if (bound <= found_.cutoff) return pop();
+      if (bound <= found_.target) return pop();
     }
     if (split < 0) return keep_narrow(box, bound);
     branch(box, top, static_cast<std::size_t>(split));
@@ -240,7 +240,7 @@ class Search {
     if (value <= found_.value) return;
     found_.value = value;
     std::copy_n(work_.x.data(), space_.columns(), found_.best.data());
-    if (limits_.trusted) found_.cutoff = std::max(found_.cutoff, value);
+    if (limits_.trusted) found_.target = std::max(found_.target, value);
   }
 
   void keep_narrow(const Box& box, std::int64_t bound) {

@@ -1,7 +1,7 @@
 // The search of one thread, depth first over boxes, until every box is closed or the allowance is used up.
 //
 // `search` takes a box and
-//   1. *prunes* it where its bound, from the pairs won and lost on all of it, is at most the cutoff;
+//   1. *prunes* it where its bound, from the pairs won and lost on all of it, is at most the target;
 //   2. *tightens* it: to the side constraints, to where its forced pairs can be won (`boxes.h`), and by halves and
 //      quarters that lose too much (`probing.h`);
 //   3. *bounds* it: conflicts between open pairs and the hinge bound may close it (`bounds.h`);
@@ -26,23 +26,23 @@ struct Roots {
 };
 
 struct Limits {
-  std::int64_t cutoff;  // bound at which a box is closed, an integer in the space's unit
+  std::int64_t target;  // bound at which a box is closed, an integer in the space's unit
   std::int64_t
       allowance;       // work before the boxes that are left are handed back, in pairs examined, each of 8 coordinates
   std::size_t narrow;  // boxes too narrow to split after which the boxes that are left are handed back too
-  bool trusted;        // whether every candidate is feasible, so that its value raises the cutoff
+  bool trusted;        // whether every candidate is feasible, so that its value raises the target
 };
 
 struct Found {
   Boxes left, narrow;           // boxes that are left, the deepest last, and those too narrow to split
-  std::int64_t cutoff;          // the largest used: a candidate raises it to its value
+  std::int64_t target;          // the largest used: a candidate raises it to its value
   std::int64_t value = kNever;  // of the best candidate
   std::vector<double> best;     // its coordinates
   std::int64_t boxes = 0, hinge_bounds = 0, closed_by_hinge_bounds = 0;
   std::int64_t spent = 0;  // pairs examined
 };
 
-// Search boxes for weights with a value above the cutoff.
+// Search boxes for weights with a value above the target.
 Found search(const Space& space, Workspace& work, const Roots& roots, const Limits& limits);
 
 }  // namespace ltr::weight_space
