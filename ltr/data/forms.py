@@ -12,16 +12,19 @@ by points, slashes or hyphens, or with the month as an English word.
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+NUMBERS = (int, float, decimal.Decimal, np.number, np.bool_)
+"""Types of cells that are numbers."""
 MARKS = (".", ",")
 """Decimal marks."""
 ISO = "ISO 8601"
@@ -141,9 +144,11 @@ class NumberForm:
         """Whether the texts are numbers as programs write them."""
         return self.decimal == "." and not self.unit
 
-    def read(self, text: str) -> float:
-        """Return the number in a text; NaN for any other text."""
-        text = text.strip()
+    def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
+        """Return the number in a cell; NaN for any other cell."""
+        if not isinstance(cell, str):
+            return float(cell) if isinstance(cell, NUMBERS) else math.nan
+        text = cell.strip()
         if not self.unit and (_digits_alone(text) or (self.decimal == "." and _PLAIN.fullmatch(text))):
             return float(text)
         if (amount := amount_of(text)) is None:
@@ -259,14 +264,14 @@ class DateForm:
 
     Examples:
         >>> form = DateForm((ISO, "%d.%m.%y"), first_year=1930)
-        >>> [form.days(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
+        >>> [form.read(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
         [1.5, -731.0, nan, 2932896.0]
     """
 
     formats: tuple[str, ...]
     first_year: int | None = None
 
-    def days(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
+    def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
         """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""
         if isinstance(cell, str):
             found = (_days(cell.strip(), form, self.first_year) for form in self.formats)
@@ -277,10 +282,18 @@ class DateForm:
             return _since(cell)
         return float(cell.toordinal() - _EPOCH) if isinstance(cell, datetime.date) else math.nan
 
+    def describe(self) -> str:
+        """Return what a cell must be, as a message says it."""
+        return f"dates ({' or '.join(self.formats)})"
+
     @property
     def two_digits(self) -> bool:
         """Whether a format has years of two digits."""
         return any("%y" in form for form in self.formats)
+
+
+Form = NumberForm | DateForm | Literal["text"]
+"""How the cells of a column are read: as numbers, as dates, or as texts."""
 
 
 def _since(time: datetime.datetime) -> float:
@@ -375,7 +388,7 @@ def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: floa
         fitting = []
         for form in formats:
             one = DateForm((form,), first_year)
-            if sum(math.isnan(one.days(cell)) for cell in members) <= missed * len(members):
+            if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
                 fitting.append(form)
         found = [(*before, form) for before in found for form in fitting]
     return [DateForm(formats, first_year) for formats in found]

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_groups, checked_names, checked_queries
-from ltr.data.encoding import encodings_of
-from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
+from ltr.data.kinds import Kind, encodings_of, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
 from ltr.data.table_files import Columns, TablePath, is_number, queries_beside, read_file
@@ -137,7 +136,7 @@ class Table:
     @cached_property
     def plain(self) -> bool:
         """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
-        return is_plain(self.columns) and all(kind.name == "number" for kind in self.kinds.values())
+        return is_plain(self.columns) and all(kind.is_number for kind in self.kinds.values())
 
     @property
     def y(self) -> NDArray[Any]:
@@ -173,7 +172,7 @@ class Table:
     @property
     def left_out(self) -> dict[str, str]:
         """Reasons of columns that are left out, by name."""
-        return {name: kind.reason for name, kind in self.kinds.items() if kind.name in LEFT_OUT}
+        return {name: kind.reason for name, kind in self.kinds.items() if kind.reason}
 
     def feature_names(self, rows: NDArray[np.intp] | slice) -> list[str]:
         """Return the names of the features that `preparation` makes, without what takes it long to import.
@@ -183,9 +182,8 @@ class Table:
         """
         if not self.problems and self.plain:
             return list(self.columns)
-        wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
         y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
-        found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted, y)[0]
+        found = encodings_of({name: column.take(rows) for name, column in self.columns.items()}, self.kinds, y)[0]
         return [name for one in found for name in one.names]
 
     def preparation(self, rows: NDArray[np.intp] | slice) -> TablePreparation:
@@ -202,7 +200,7 @@ class Table:
         """Return a hash of the features as they are, with their names, labels and queries."""
         digest = hashlib.sha256()
         for name, column in self.columns.items():
-            if self.kinds[name].name not in LEFT_OUT:
+            if not self.kinds[name].reason:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
         y = None if self.labels is None else self.labels.values
@@ -242,7 +240,7 @@ def read_raw_table(
         >>> {name: kind.name for name, kind in table.kinds.items()}, table.labels.values.tolist(), table.problems
         ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
     """
-    plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
+    plain = None if kinds is None else {name for name, kind in kinds.items() if kind.plain}
     texts = [*roles.categories, *filter(None, [roles.group])]
     file, beside = read_roles(path, roles, reading, texts=texts, numbers=plain)
     decimal = None if reading is None else reading.decimal
@@ -298,7 +296,8 @@ def table_of(
         kinds, wrong = _kinds(candidates, columns, roles)
         found += wrong
         notes += [kind.note for kind in kinds.values() if kind.note]
-    every |= {name: kinds[name].read(column) for name, column in candidates.items()}
+    # dates stay as they are written, for pages and conditions
+    every |= {name: kinds[name].read(column) for name, column in candidates.items() if not kinds[name].is_date}
     if kept is not None:
         every = {name: column.take(kept) for name, column in every.items()}
     given = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
@@ -430,9 +429,9 @@ def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> 
             instead = Remedy("leave it out of data.features")
             ways = [instead if wanted and one.key == "drop" else one for one in kind.problem.remedies]
             found.append(Problem(kind.problem.text, tuple(ways)))
-    if kinds and all(kind.name in LEFT_OUT for kind in kinds.values()):
+    if kinds and all(kind.reason for kind in kinds.values()):
         reasons = "; ".join(f"{name}: {kind.reason}" for name, kind in kinds.items())
-        numbers = [name for name, kind in kinds.items() if kind.name == "id" and candidates[name].numbers is not None]
+        numbers = [name for name, kind in kinds.items() if kind.is_id and candidates[name].numbers is not None]
         remedies = (Remedy("takes them all the same", "numbers", numbers),) if numbers else ()
         found.append(Problem(f"no feature column is left beside the label {roles.label!r} ({reasons})", remedies))
     return kinds, found

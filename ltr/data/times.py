@@ -126,8 +126,8 @@ def times_of(
             change = Remedy("change it, or take such rows out of the table")
             return None, [Problem(kind.problem.text, tuple(ways or [change]))]
         read = kind.read(column)
-        values = read.numbers if kind.date is None else _dates(read.dates(kind.date))
-        assert values is not None
+        assert read.numbers is not None
+        values = _dates(read.numbers) if kind.is_date else read.numbers
     times = Times.of(values)
     try:
         times.check_lists(lists, f"column {column.name!r}")
@@ -154,9 +154,8 @@ def _periods(column: Column) -> NDArray[Any] | None:
     return np.array([found[text] for text in column.texts]) if len(kinds) == 1 else None
 
 
-def _dates(days: NDArray[np.float64] | None) -> NDArray[Any]:
+def _dates(days: NDArray[np.float64]) -> NDArray[Any]:
     """Return days since 1970 as dates, with the time of day where there is one."""
-    assert days is not None
     if (days == np.floor(days)).all():
         return days.astype(np.int64).astype("datetime64[D]")
     return np.round(days * 86_400).astype(np.int64).astype("datetime64[s]")

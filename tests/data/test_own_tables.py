@@ -21,6 +21,7 @@ from ltr.data.forms import ISO, DateForm
 from ltr.data.kinds import kinds_of
 from ltr.data.labels import labels_of
 from ltr.data.raw_table import table_of
+from ltr.rankers import LogisticRegressionRanker
 from scripts.messy_table import messy_table, save
 from tests.paths import ROOT
 from trainers.cli import main
@@ -151,11 +152,11 @@ def test_formats_of_dates(cells, formats):
         first = pd.to_datetime(
             cells[0], format="ISO8601" if form == "ISO 8601" else None, dayfirst=form.startswith("%d")
         )
-        assert column.dates(DateForm((form,)))[0] == first.timestamp() / 86400
+        assert column.read_as(DateForm((form,))).numbers[0] == first.timestamp() / 86400
 
 
 def test_times_with_zones_count_from_the_same_moment():
-    days = Column("a", ["2024-01-01T12:00+00:00", "2024-01-01T13:00+01:00"]).dates(DateForm((ISO,)))
+    days = Column("a", ["2024-01-01T12:00+00:00", "2024-01-01T13:00+01:00"]).read_as(DateForm((ISO,))).numbers
     assert days[0] == days[1] == 19723.5
 
 
@@ -672,3 +673,17 @@ def test_ids_in_a_table_of_numbers_are_named_and_dropped_by_init(tmp_path, monke
     assert main(["init", "pumps.csv", "--label", "faild", "-o", "p.toml"]) == 0
     config = load_config("p.toml").data
     assert (config.label, config.drop) == ("failed", ("pump",))
+
+
+def test_mean_labels_have_an_onnx_form(tmp_path):
+    runtime = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(0)
+    cities = [f"city {number}" for number in rng.integers(0, 60, 600)]
+    table, y = {"city": cities, "x": rng.normal(size=600)}, rng.integers(0, 2, 600)
+    preparation = TablePreparation().fit(table, y)
+    ranker = LogisticRegressionRanker().fit(preparation.transform(table), y)
+    ranker.to_onnx(tmp_path / "model.onnx", preparation=preparation)
+    new = {"city": ["city 1", " city 2 ", "elsewhere", ""], "x": np.arange(4.0)}
+    given = {"city": np.array(new["city"], dtype=object), "x": new["x"]}
+    found = runtime.InferenceSession(tmp_path / "model.onnx").run(["score"], given)[0]
+    np.testing.assert_allclose(found, ranker.decision_function(preparation.transform(new)), rtol=1e-12)

@@ -23,9 +23,6 @@ from trainers.task.data import Split
 Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
 """Columns of some rows by name, which a card may ask about."""
 
-ASKED = ("number", "yes/no", "category")
-"""Kinds of the columns of a table that a card may ask about."""
-
 
 def read_labelled(options: DataConfig) -> Table:
     """Read a table for ``ltr card``: its labels may be graded, which those of a run without queries are not.
@@ -56,7 +53,7 @@ def asked_columns(table: Table, rows: NDArray[np.int64] | slice, kinds: Mapping[
     Raises:
         ValueError: there are none.
     """
-    names = [name for name, kind in kinds.items() if kind.name in ASKED]
+    names = [name for name, kind in kinds.items() if kind.is_asked]
     if not names:
         found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
         raise ValueError(f"no column that a card may ask about: {found}")
@@ -82,7 +79,7 @@ def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
     reasons = {
         name: kind.reason or f"{kind.name}s: turn them into numbers, such as days before today"
         for name, kind in kinds.items()
-        if kind.name not in ASKED
+        if not kind.is_asked
     }
     return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
 
