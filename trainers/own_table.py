@@ -143,8 +143,8 @@ def values_text(column: Column, kind: Kind) -> str:
     if column.missing.all():
         return ""
     if (numbers := kind.read(column).numbers) is not None:
-        shown = date_at if kind.is_date else "{:.10g}".format
-        return f"{shown(np.nanmin(numbers))} to {shown(np.nanmax(numbers))}"
+        low, high = np.nanmin(numbers), np.nanmax(numbers)
+        return f"{date_at(low)} to {date_at(high)}" if kind.is_date else f"{low:.10g} to {high:.10g}"
     total = sum(column.counts.values())
     if kind.is_id:
         return ", ".join([_short(text) for text in list(column.counts)[:_SHOWN]] + ["..."])

@@ -69,14 +69,34 @@ _STRAYS = 20  # largest number of different texts among numbers that are taken f
 _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a numbering
 
 
+class _Formed:
+    """What is the same for all that have a form in which cells are read; None is the one that they tell."""
+
+    form: Form | None
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the cells are dates."""
+        return isinstance(self.form, DateForm)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cells are numbers with a decimal point."""
+        return isinstance(self.form, NumberForm) and self.form.plain
+
+    def read(self, column: Column) -> Column:
+        """Return a column, the cells of which are read in the form."""
+        return column if self.form is None else column.read_as(self.form)
+
+
 @dataclass(frozen=True)
-class Kind:
+class Kind(_Formed):
     """What a column is.
 
     Args:
         name: a kind of the table above, or ``"unclear"`` with a problem.
         reason: why it is left out; empty for features.
-        form: form in which its cells are read; None for the one that they tell.
+        form: form in which its cells are read.
         note: what a user should know about how its cells are read; empty for nothing.
         problem: what keeps the column from being used.
     """
@@ -89,18 +109,13 @@ class Kind:
 
     @property
     def is_feature(self) -> bool:
-        """Whether columns of this kind become features."""
+        """Whether it becomes features."""
         return not self.reason and self.problem is None
 
     @property
     def is_number(self) -> bool:
-        """Whether its cells are numbers, and a feature."""
+        """Whether it is a feature of numbers."""
         return self.name == "number"
-
-    @property
-    def is_date(self) -> bool:
-        """Whether its cells are dates."""
-        return isinstance(self.form, DateForm)
 
     @property
     def is_id(self) -> bool:
@@ -109,17 +124,8 @@ class Kind:
 
     @property
     def is_asked(self) -> bool:
-        """Whether a card may ask about its cells."""
+        """Whether a card may ask about it."""
         return self.is_feature and not self.is_date
-
-    @property
-    def plain(self) -> bool:
-        """Whether its cells are numbers with a decimal point."""
-        return isinstance(self.form, NumberForm) and self.form.plain
-
-    def read(self, column: Column) -> Column:
-        """Return a column of this kind, the cells of which are read as this kind says."""
-        return column if self.form is None else column.read_as(self.form)
 
 
 def kind_of(
@@ -348,11 +354,12 @@ def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
 
 
 @dataclass(frozen=True)
-class Encoding(ABC):
-    """How a column becomes features; a subclass for each kind of feature says what is not the same for all.
+class Encoding(_Formed, ABC):
+    """How a column becomes features; a subclass for each kind of feature defines the abstract methods.
 
     Args:
         column: name of the column.
+        form: form in which cells of new rows are read, as those of the training rows were.
         missing: whether there is a feature for missing values.
 
     Examples:
@@ -363,26 +370,13 @@ class Encoding(ABC):
     """
 
     column: str
+    form: Form | None = field(default="text", kw_only=True)
     missing: bool = field(default=False, kw_only=True)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the features."""
         return (*self._names(), *([f"{self.column} is missing"] if self.missing else []))
-
-    @property
-    def is_date(self) -> bool:
-        """Whether the first feature counts the days of a date."""
-        return False
-
-    @property
-    def plain(self) -> bool:
-        """Whether the cells are numbers with a decimal point."""
-        return False
-
-    def read(self, column: Column) -> Column:
-        """Return a column of new rows, the cells of which are read as those of the training rows were."""
-        return column.read_as("text")
 
     def features(self, column: Column) -> FloatArray:
         """Return the features of a column's rows, (n, k).
@@ -407,12 +401,7 @@ class Encoding(ABC):
         return int(empty[0]) if 2 * len(empty) > len(column) else self._typical_row(column)
 
     def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
-        """Return what keeps a column of new rows from being used, None if nothing does.
-
-        Args:
-            column: the column.
-            new_values: whether most rows may have texts that no training row had.
-        """
+        """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
         column = self.read(column)
         return Problem(column.nested) if column.nested else self._problem(column, new_values=new_values)
 
@@ -435,7 +424,9 @@ class Encoding(ABC):
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> Encoding:
         """Return the encoding of a JSON object; KeyError, TypeError or ValueError for any other value."""
-        found = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
+        found: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
+        }
         kind = _ENCODINGS[found.pop("kind")]
         if form := found.pop("form", None):
             dates = {"formats": tuple(form.get("formats", ()))}
@@ -448,8 +439,6 @@ class Encoding(ABC):
                 if not isinstance(entry, wanted) or (isinstance(entry, float) and not math.isfinite(entry)):
                     raise ValueError(f"not a column of a preparation: {given!r:.80}")
         return one
-
-    # what the subclasses say
 
     @abstractmethod
     def _names(self) -> Sequence[str]:
@@ -486,25 +475,10 @@ class NumberEncoding(Encoding):
 
     Args:
         median: value that replaces missing ones.
-        form: how cells are numbers or dates; by default numbers, as they tell.
     """
 
-    median: float = 0.0
     form: NumberForm | DateForm | None = None
-
-    @property
-    def is_date(self) -> bool:
-        """Whether the feature counts the days of a date."""
-        return isinstance(self.form, DateForm)
-
-    @property
-    def plain(self) -> bool:
-        """Whether the cells are numbers with a decimal point."""
-        return isinstance(self.form, NumberForm) and self.form.plain
-
-    def read(self, column: Column) -> Column:
-        """Return a column of new rows, the cells of which are read as those of the training rows were."""
-        return column.read_as(self.form)
+    median: float = 0.0
 
     def _names(self) -> Sequence[str]:
         return [self.column + DAYS * self.is_date]
@@ -541,7 +515,7 @@ class NumberEncoding(Encoding):
         return f"the training median {date_at(self.median) if self.is_date else f'{self.median:g}'}"
 
     def _described(self) -> str:
-        if self.is_date:
+        if isinstance(self.form, DateForm):
             return "days since 1970"
         return f"the number in {self.form.unit}" if self.form is not None and self.form.unit else "the number"
 
@@ -689,7 +663,7 @@ def encoding_of(
     if kind.is_number or isinstance(kind.form, DateForm):
         assert column.numbers is not None
         assert kind.form != "text"
-        return NumberEncoding(column.name, float(np.nanmedian(column.numbers)), kind.form, missing=flag)
+        return NumberEncoding(column.name, kind.form, float(np.nanmedian(column.numbers)), missing=flag)
     column = column.read_as("text")
     frequent, known = column.frequent(rare, most_values), sum(column.counts.values())
     single = sum(rows == 1 for rows in column.counts.values()) / known
