@@ -324,7 +324,7 @@ def columns_of(
         decimal: decimal mark of numbers that could be read with both.
 
     Raises:
-        ValueError: columns of the same name or of different lengths; columns that the table lacks, all in one error.
+        ValueError: names twice, columns of different lengths, or columns that the table lacks.
     """
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         keys = list(table) if isinstance(table, Mapping) else list(table.columns)

@@ -64,7 +64,7 @@ from ltr.checks import nearest
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
-from ltr.data.table_text import parse_csv
+from ltr.data.table_files import parse_csv
 
 if TYPE_CHECKING:
     import pandas as pd

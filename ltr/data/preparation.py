@@ -135,11 +135,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
-        """Return the features, (n, d).
-
-        Args:
-            X: a table with the columns of the fit, in any order, or an array like that of the fit.
-        """
+        """Return the features, (n, d), of a table with the columns of the fit, in any order, or of an array."""
         return self.transform_columns(self._columns(X, reset=False), "X")
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
@@ -157,7 +153,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         groups: NDArray[Any] | None = None,
         times: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the features of training rows with the mean labels that other rows give them, (n, d).
+        """Return the features of training rows, (n, d), with the mean labels that other rows give them.
 
         Args:
             X: their features with the mean labels of all training rows, (n, d).
@@ -177,13 +173,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def transform_columns(
         self, columns: Mapping[str, Column], where: str, *, new_values: bool | None = None
     ) -> NDArray[np.float64]:
-        """Return the features, (n, d), of columns by name.
-
-        Args:
-            columns: the columns.
-            where: path of their file, for errors.
-            new_values: as for the preparation, whose option it is by default.
-        """
+        """Return the features, (n, d), of columns by name, from the file `where`."""
         check_is_fitted(self)
         allowed = self.new_values if new_values is None else new_values
         return encode(columns, self.encodings_, where, new_values=allowed)

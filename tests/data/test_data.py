@@ -280,7 +280,7 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
         ("a,y\n1,0\n2,1\n", {"features": ["y"]}, "feature column 'y' is also the label"),
         ("a,b,y\n1,2,0\n2,3,1\n", {"features": ["a"], "drop": ["a"]}, "feature column 'a' is also dropped"),
         ("a,y\n1,0\n,1\n", {}, "got nan in column 'a', row 2"),
-        ("a,b,y\n1,2,0\n1,inf,1\n", {}, "got inf in column 'b', row 2"),
+        ("a,b,y\n1,2,0\n1,inf,1\n", {}, "column 'b' must hold finite numbers, got inf in row 2"),
         ("a,y\n1,0\nred,1\nblue,0\n", {}, "column 'a' must hold numbers, got 'red' in row 2"),
         ("a,y\n1,0\n2,2\n", {}, "column 'y': labels must be 0 or 1, got 2 in row 2"),
         ("a,y\n1,si\n2,no\n", {}, "column 'y': labels must be 0 and 1, or yes and no, got 'si', 'no'; data.positive ="),

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from ltr.data import Table, read_columns, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
-from ltr.data.table_files import read_file
-from ltr.data.table_text import TEXT_SUFFIXES
+from ltr.data.table_files import TEXT_SUFFIXES, read_file
 from ltr.list_demands import ListDemand
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
