@@ -157,9 +157,6 @@ def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> D
     Args:
         name: one of `dataset_names()`.
         data_dir: as for `load`.
-
-    Raises:
-        DataError: as `load`.
     """
     if name not in LISTS_BY_QUERY:
         return None

@@ -54,9 +54,6 @@ class RankingLoss(nn.Module, abc.ABC):
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
-
-    Raises:
-        ValueError: an option that is none of these.
     """
 
     key: ClassVar[str]
@@ -300,18 +297,18 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.name
 
 
-def as_function(loss: type[RankingLoss], name: str) -> Callable[..., Tensor]:
+def as_function(loss: type[nn.Module], name: str) -> Callable[..., Tensor]:
     """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
     call = inspect.signature(loss.forward)
     inputs = list(call.parameters.values())[1:]
 
-    def function(scores: Tensor, labels: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
+    def function(*items: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
         about_items = {x.name: given.pop(x.name) for x in inputs if x.name in given}
-        value: Tensor = loss(**given)(scores, labels, **about_items)
+        value: Tensor = loss(**given)(*items, **about_items)
         return value
 
-    parameters = [*inputs, *inspect.signature(loss).parameters.values()]
-    function.__signature__ = call.replace(parameters=parameters)  # type: ignore[attr-defined]
+    options = [x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(loss).parameters.values()]
+    function.__signature__ = call.replace(parameters=[*inputs, *options])  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     function.__module__ = loss.__module__
     function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."

@@ -87,9 +87,6 @@ class ListNetLoss(RankingLoss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         temperature: difference of labels at which one item is drawn e times as often as another, > 0.
 
-    Raises:
-        ValueError: an option outside its range.
-
     Examples:
         >>> loss = ListNetLoss()
         >>> round(loss(torch.tensor([1.0, 0.0]), torch.tensor([1, 0])).item(), 4)  # the entropy of (0.7311, 0.2689)

@@ -357,9 +357,6 @@ class PNormPushLoss(PairLoss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
 
-    Raises:
-        ValueError: an option outside its range.
-
     Examples:
         >>> import torch
         >>> loss = PNormPushLoss(p=2, pairs="sum")
