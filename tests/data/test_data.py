@@ -288,7 +288,7 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
         ("a,y\n1,0\n2,0\n", {}, "column 'y': labels must hold both classes, got only 0"),
         ("a,b,a,y\n1,2,3,0\n1,2,3,1\n", {}, "column names must differ, got 'a' for columns 1 and 3"),
         (",a,y\n5,1,0\n1,2,1\n", {}, "every column needs a name, got '' for column 1"),
-        ("a,y\n1,0\n2,1,5\n", {}, "line 3 has 3 fields, the header 2"),
+        ("a,y\n1,0\n2,1,5\n", {}, "line 3 has 3 fields, the header 2; mend these lines"),
         ('a,y\n"1,0\n', {}, "not a table separated by ',': .*EOF inside string"),
         ("a,b,y\n1,2,0\n1,1\n", {}, "line 3 has 2 fields, the header 3"),
     ],

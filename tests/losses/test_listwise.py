@@ -112,21 +112,6 @@ def test_softmax_of_one_label_is_the_cross_entropy_of_torch():
     torch.testing.assert_close(SoftmaxLoss()(scores, one), F.cross_entropy(scores, torch.tensor(3)))
 
 
-def test_softmax_of_drawn_items_has_the_expected_sum_of_all():
-    """With weights 1 / q, the sum of exponentials is unbiased, and so is the slope up to the order of its variance."""
-    scores, _ = draw(200)
-    q = torch.linspace(0.2, 0.9, 200, dtype=torch.float64)
-    q[0] = 1.0  # the positive is always there
-    labels, whole = F.one_hot(torch.tensor(0), 200), []
-    expected = SoftmaxLoss()(scores, labels)
-    random = torch.Generator().manual_seed(0)
-    for _ in range(2000):
-        drawn = torch.rand(200, generator=random) < q
-        whole.append((SoftmaxLoss()(scores[drawn], labels[drawn], weight=1 / q[drawn]) + scores[0]).exp())
-    sums = torch.stack(whole)
-    assert abs(sums.mean() / (expected + scores[0]).exp() - 1) < 4 * sums.std() / sums.mean() / 2000**0.5
-
-
 def test_softmax_of_clicks_over_propensities_is_unbiased():
     """The mean over all outcomes of looking at rows is the loss of the true relevance."""
     scores, relevance = draw(4, grades=2, seed=3)
