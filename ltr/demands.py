@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import is_whole
-from ltr.data.encoding import features_of
+from ltr.data.kinds import features_of
 
 __all__ = ["DEMANDS", "Column", "Demanding", "Demands", "RankerKind", "Row", "read_demands"]
 
@@ -85,7 +85,7 @@ def read_demands(
     """Return demands by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
 
     There are d columns, which may have names. They may be features that are made of the columns of a table
-    (`ltr.data.encoding`): the name of a table's column stands for its number, with or without a feature for missing
+    (`ltr.data.kinds`): the name of a table's column stands for its number, with or without a feature for missing
     values; where it is forbidden, for all of its features. `on_error` is called with the argument, the rule that it
     breaks and the value; without it, one ValueError says everything that is wrong, with the nearest names.
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.data.encoding import Encoding
 from ltr.data.forms import NOTHING
 from ltr.data.preparation import TablePreparation
 
@@ -189,7 +188,7 @@ class OnnxGraph:
 
     def table(self, preparation: TablePreparation) -> str:
         """Return the features, (d, n), that a preparation makes of the columns of a raw table, which become inputs."""
-        found = [value for encoding in preparation.encodings_ for value in self._features(encoding)]
+        found = [value for encoding in preparation.encodings_ for value in encoding.nodes(self)]
         axis = self.constant(np.array([0]))
         return self.op("Concat", *(self.op("Unsqueeze", value, axis) for value in found), axis=0)
 
@@ -209,20 +208,6 @@ class OnnxGraph:
 
     def _matching(self, column: str, pattern: str) -> str:
         return self.op("RegexFullMatch", self.input(column, "STRING", _TEXT), pattern=pattern)
-
-    def _features(self, encoding: Encoding) -> list[str]:
-        """Return the features of one column, in the order of `Encoding.features`."""
-        column = encoding.column
-        if encoding.kind != "category":
-            numbers, missing = self.numbers(column, date=encoding.kind == "date")
-            filled = self.op("Where", missing, self.constant(float(encoding.median or 0.0)), numbers)
-            return [filled, self.cast(missing)] if encoding.missing else [filled]
-        found = [self.texts_are(column, [value]) for value in encoding.values]
-        missing = self.texts_missing(column)
-        if encoding.other:
-            known = self.texts_are(column, [encoding.reference, *encoding.values])
-            found.append(self.op("Not", self.op("Or", missing, known)))
-        return [self.cast(value) for value in (*found, *([missing] if encoding.missing else []))]
 
     # the model
 

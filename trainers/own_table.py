@@ -13,9 +13,8 @@ import numpy as np
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
 from ltr.data.columns import Column, spellings
 from ltr.data.dataset import differ_in_lists
-from ltr.data.encoding import Encoding, encode, encodings_of
 from ltr.data.forms import date_at
-from ltr.data.kinds import LEFT_OUT, Kind, kind_of
+from ltr.data.kinds import Encoding, Kind, MeanEncoding, encode, encodings_of, kind_of
 from ltr.data.labels import labels_of, note_on_leaks
 from ltr.data.problems import toml_value
 from trainers.files import RunError, write_atomic, writing
@@ -106,12 +105,12 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         error = None
     except TableError as found:
         error = found
-    clear = {name: kind for name, kind in table.kinds.items() if kind.name not in (*LEFT_OUT, "unclear")}
     y = None if table.labels is None or table.labels.values is None else table.y.astype(np.float64)
-    encodings, _ = encodings_of(table.columns, clear, y)
+    encodings, _ = encodings_of(table.columns, table.kinds, y)
     notes = (*table.notes, *_notes_on_spellings(table))
     if error is None and encodings and y is not None:
-        own = [one for one in encodings if one.kind != "mean"]  # the mean labels of a row would have its own
+        # the mean labels of a row would have its own
+        own = [one for one in encodings if not isinstance(one, MeanEncoding)]
         names = [name for one in own for name in one.names]
         note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
         notes += () if note is None else (note,)
@@ -126,15 +125,15 @@ def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
         kind, encoding = table.kinds[name], encodings.get(name)
         features = () if encoding is None else encoding.names
         missing, becomes = int(column.missing.sum()), _becomes(kind, encoding)
-        if table.plain and (alone := kind_of(column)).name in LEFT_OUT:
+        if table.plain and (alone := kind_of(column)).reason:
             becomes += f" (but {alone.reason}: data.drop = {toml_value([name])} leaves it out)"
         yield Understood(name, kind.name, missing, values_text(column, kind), becomes, features)
 
 
 def _becomes(kind: Kind, encoding: Encoding | None) -> str:
-    if kind.name in LEFT_OUT:
+    if kind.reason:
         return f"left out: {kind.reason}"
-    if kind.name == "unclear":
+    if kind.problem is not None:
         return "to be decided, see below"
     return "left out: nothing differs" if encoding is None else encoding.describe()
 
@@ -143,14 +142,11 @@ def values_text(column: Column, kind: Kind) -> str:
     """Return the values of a column in short: the range of numbers and dates, the most frequent texts."""
     if column.missing.all():
         return ""
-    if kind.date is not None:
-        days = column.dates(kind.date)
-        assert days is not None
-        return f"{date_at(np.nanmin(days))} to {date_at(np.nanmax(days))}"
-    if kind.name != "category" and column.numbers is not None:
-        return f"{np.nanmin(column.numbers):.10g} to {np.nanmax(column.numbers):.10g}"
+    if (numbers := kind.read(column).numbers) is not None:
+        low, high = np.nanmin(numbers), np.nanmax(numbers)
+        return f"{date_at(low)} to {date_at(high)}" if kind.is_date else f"{low:.10g} to {high:.10g}"
     total = sum(column.counts.values())
-    if kind.name == "id":
+    if kind.is_id:
         return ", ".join([_short(text) for text in list(column.counts)[:_SHOWN]] + ["..."])
     first_ones = sorted(column.counts, key=lambda text: (-column.counts[text], text))
     shown = [f"{_short(text)} {column.counts[text] / total:.0%}" for text in first_ones[:_SHOWN]]
@@ -295,7 +291,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
             yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
         yield f"# left out by itself: {', '.join(left_out)}"
-    ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
+    ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).is_id]
     drop = solved.pop("drop", toml_value([*roles.drop, *ids]))
     yield f"drop = {drop}  # add what must not be used, such as what is known only afterwards"
     for key, what in (("missing", "texts that stand for missing values"), ("unlabelled", "rows without a label")):

@@ -22,8 +22,7 @@ from ltr.checks import doubles, nearest
 from ltr.data import DataError, Reading, Table, TableError, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.dataset import Features, checked_queries
-from ltr.data.encoding import Encoding, encode, encodings_of, notes_on
-from ltr.data.kinds import LEFT_OUT, kind_of
+from ltr.data.kinds import Encoding, NumberEncoding, encode, encodings_of, kind_of, notes_on
 from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
@@ -139,8 +138,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
     given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = rows_to_rank(config, table, frames)
     if raw is not None:
-        wanted = {name: kind for name, kind in table.kinds.items() if kind.name not in LEFT_OUT}
-        encodings = encodings_of(table.columns, wanted, table.y.astype(np.float64))[0]
+        encodings = encodings_of(table.columns, table.kinds, table.y.astype(np.float64))[0]
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
     return replace(given, raw=raw)
 
@@ -159,7 +157,7 @@ def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None 
                 yield unknown(what, name, names, hint=nearest(name, names))
             elif name == today:
                 yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
-    if today in table.columns and table.kinds[today].name != "number":
+    if today in table.columns and not table.kinds[today].is_number:
         texts = table.columns[today].others()
         yield Problem(f"column {today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
 
@@ -170,10 +168,10 @@ def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
     The columns of a table of numbers alone are features as they are, unless they are ids by their values.
     """
     asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
-    found = [name for name, one in table.columns.items() if table.plain and kind_of(one).name == "id"]
+    found = [name for name, one in table.columns.items() if table.plain and kind_of(one).is_id]
     named = config.answer.id
     dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.columns]
-    ids = [name for name, kind in table.kinds.items() if kind.name == "id"]
+    ids = [name for name, kind in table.kinds.items() if kind.is_id]
     dropped = [name for name in dropped if name not in ids and (name == named or name not in asked)]
     ids = [*dropped, *ids]
     identity = named or next(iter(ids), None)
@@ -204,7 +202,7 @@ def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.Da
     """
     query, reading = config.data.query, config.data.reading
     kinds = {} if table is None else table.kinds
-    plain = {name for name, kind in kinds.items() if kind.number is not None and kind.number.plain}
+    plain = {name for name, kind in kinds.items() if kind.plain}
     if NEW in frames or config.answer.new is not None:
         return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
     if table is None or table.rows is None:
@@ -500,7 +498,7 @@ def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
 
 def encodings_of_features(preparation: TablePreparation | None, names: Sequence[str]) -> tuple[Encoding, ...]:
     """Return how columns become features; without a preparation the features with these names are the columns."""
-    return tuple(Encoding(name, "number") for name in names) if preparation is None else preparation.encodings_
+    return tuple(NumberEncoding(name) for name in names) if preparation is None else preparation.encodings_
 
 
 def hit_of(table: Table) -> str:
@@ -680,7 +678,7 @@ class Ranking:
 
         path = isinstance(data, str | Path)
         encodings = ranker_encodings(self.ranker)
-        plain = {one.column for one in encodings if one.number is not None and one.number.plain}
+        plain = {one.column for one in encodings if one.plain}
         options = self.config.data
         raw = raw_new(
             str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain

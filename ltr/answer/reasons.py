@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column
-from ltr.data.encoding import Encoding
+from ltr.data.kinds import Encoding
 from ltr.display.pictures import shortened
 
 FloatArray = NDArray[np.float64]
@@ -71,24 +71,10 @@ def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) 
     found, at = [], 0
     for one in encodings:
         column = one.read(columns[one.column])
-        cell = column.take(np.array([_typical_row(column, one)]))
+        cell = column.take(np.array([one.typical_row(column)]))
         found.append(Typical(one.column, cell_text(cell, 0), at, tuple(one.features(cell)[0].tolist())))
         at += len(one.names)
     return tuple(found)
-
-
-def _typical_row(column: Column, encoding: Encoding) -> int:
-    """Return a row whose cell is the typical one."""
-    empty = np.flatnonzero(column.missing)
-    if 2 * len(empty) > len(column):
-        return int(empty[0])
-    if encoding.kind in ("number", "date"):
-        numbers = column.numbers if encoding.date is None else column.dates(encoding.date)
-        assert numbers is not None
-        known = np.flatnonzero(~np.isnan(numbers))
-        return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
-    text = max(column.counts, key=lambda text: (column.counts[text], text))
-    return int(np.flatnonzero(column.texts == text)[0])
 
 
 def cell_text(column: Column, row: int) -> str:

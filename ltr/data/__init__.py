@@ -18,8 +18,7 @@ from ltr.data.named import dataset_names, load, load_test
 from ltr.data.problems import TableError
 from ltr.data.raw_table import Roles, Table, read_raw_table
 from ltr.data.svmlight import read_svmlight
-from ltr.data.table_files import read_columns, read_texts
-from ltr.data.table_text import Reading
+from ltr.data.table_files import Reading, read_columns, read_texts
 from ltr.data.tables import FormatName, format_of, read_data, read_rows, read_table
 from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write_qrels, write_run
 

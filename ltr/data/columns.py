@@ -8,11 +8,10 @@ A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone o
 from __future__ import annotations
 
 import datetime
-import decimal
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,9 @@ from numpy.typing import NDArray
 from ltr.checks import pieces
 from ltr.data.dataset import DataError, Features, checked_names
 from ltr.data.forms import (
+    NUMBERS,
     DateForm,
+    Form,
     Found,
     NumberForm,
     amount_of,
@@ -44,8 +45,8 @@ class Column:
         name: name of the column.
         values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array.
         decimal: decimal mark of numbers that are texts, ``"."`` or ``","``, where the cells leave it open.
-        form: how its texts are numbers, as learned from earlier rows, or ``"text"`` for what is no number although it
-            looks like one; found out from the cells by default.
+        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"`` for what is no number
+            although it looks like one; by default numbers, as the cells tell.
 
     Raises:
         DataError: complex numbers.
@@ -62,7 +63,7 @@ class Column:
         values: Any,  # noqa: ANN401
         *,
         decimal: str | None = None,
-        form: NumberForm | Literal["text"] | None = None,
+        form: Form | None = None,
     ) -> None:
         import pandas as pd
 
@@ -83,10 +84,10 @@ class Column:
         """Return some rows of the column."""
         return Column(self.name, self._series.iloc[rows], decimal=self._decimal, form=self._given)
 
-    def read_as(self, form: NumberForm | Literal["text"] | None) -> Column:
+    def read_as(self, form: Form | None) -> Column:
         """Return the same cells, read in a form."""
-        stored = self._numeric and self._given is None and form != "text"  # as numbers, which no form changes
-        if stored or form == self._given:
+        stored = self._numeric and self._given is None and (form is None or isinstance(form, NumberForm))
+        if stored or form == self._given:  # what is stored as numbers is read by no other form of numbers
             return self
         found = Column(self.name, self._series, decimal=self._decimal, form=form)
         if "_factorized" in self.__dict__:
@@ -100,8 +101,8 @@ class Column:
 
     def content(self) -> bytes:
         """Return the cells as bytes, the same for the same numbers or texts."""
-        if self.numbers is not None:
-            return self.numbers.tobytes() + self.missing.tobytes()
+        if (numbers := self.numbers) is not None:
+            return numbers.tobytes() + self.missing.tobytes()
         return "\0".join(self.texts.tolist()).encode()
 
     @property
@@ -111,7 +112,7 @@ class Column:
 
     @cached_property
     def _missing_texts(self) -> BoolArray:
-        dashes = self._given != "text" and self.form is not None and not self._not_numbers.any()
+        dashes = self.form is not None and not self._not_numbers.any()
         dash = [dashes and isinstance(cell, str) and is_dash(cell) for cell in self._cells]
         return np.array([*dash, True])[self._codes]
 
@@ -134,9 +135,9 @@ class Column:
 
     @cached_property
     def form(self) -> NumberForm | None:
-        """How its texts are numbers: as learned from earlier rows, else as its own cells tell; None for none."""
+        """How its texts are numbers: as learned from earlier rows, else as its own cells tell; None for others."""
         if self._given is not None:
-            return None if self._given == "text" else self._given
+            return self._given if isinstance(self._given, NumberForm) else None
         if self._numeric:
             return NumberForm(".")
         return None if self._found is None else self._found.form
@@ -149,30 +150,32 @@ class Column:
     @cached_property
     def _found(self) -> Found | None:
         texts = [cell for cell in self._cells if isinstance(cell, str)]
-        numbers = any(isinstance(cell, _NUMBERS) for cell in self._cells)
+        numbers = any(isinstance(cell, NUMBERS) for cell in self._cells)
         return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
 
     @property
     def numbers(self) -> FloatArray | None:
-        """The cells as float64, NaN where missing; None where a cell is not a number."""
+        """The cells as float64, dates as days since 1970-01-01, NaN where missing; None where one is neither."""
         if self._given == "text":
             return None
-        if self._numeric:  # a copy of each of many columns would take as much memory as the table
+        if self._numeric and not isinstance(self._given, DateForm):
+            # a copy of each of many columns would take as much memory as the table
             return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
-        return self._numbers_of_texts
+        return self._numbers_of_cells
 
     @property
     def stored(self) -> NDArray[Any] | None:
         """The cells as NumPy stores them, (n,), where that is as real numbers or booleans; None otherwise."""
         kind = self._series.dtype
-        stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and self._given != "text"
+        read = self._given is None or isinstance(self._given, NumberForm)
+        stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and read
         return self._series.to_numpy() if stored else None
 
     @cached_property
-    def _numbers_of_texts(self) -> FloatArray | None:
-        if self.form is None or self._not_numbers.any():
-            return None if len(self._cells) else np.full(len(self), np.nan)
-        return np.append(self._numbers, np.nan)[self._codes]
+    def _numbers_of_cells(self) -> FloatArray | None:
+        if not len(self._cells):
+            return np.full(len(self), np.nan)
+        return None if self._not_numbers.any() else np.append(self._numbers, np.nan)[self._codes]
 
     @property
     def codes(self) -> bool:
@@ -189,38 +192,33 @@ class Column:
     @cached_property
     def _numbers(self) -> FloatArray:
         """The different cells as numbers, NaN for what is none."""
-        form = self.form
-
-        def number(cell: Any) -> float:  # noqa: ANN401
-            if isinstance(cell, str):
-                return np.nan if form is None else form.read(cell)
-            return float(cell) if isinstance(cell, _NUMBERS) else np.nan
-
-        return np.array([number(cell) for cell in self._cells], dtype=np.float64)
+        if self._given == "text":
+            return np.full(len(self._cells), np.nan)
+        form = self._given if isinstance(self._given, DateForm) else self.form or NumberForm()
+        return np.array([form.read(cell) for cell in self._cells], dtype=np.float64)
 
     @cached_property
     def _not_numbers(self) -> BoolArray:
-        found = zip(np.isnan(self._numbers), self._cells, strict=True)
-        return np.array([no and not (isinstance(cell, str) and is_dash(cell)) for no, cell in found], dtype=bool)
+        found = np.isnan(self._numbers)
+        if not isinstance(self._given, DateForm):
+            found &= np.array([not (isinstance(cell, str) and is_dash(cell)) for cell in self._cells], dtype=bool)
+        return found
 
-    # cells of another kind
+    # cells that are no numbers, or no dates of the form in which the column is read
 
-    def share(self, date: DateForm | None = None) -> float:
-        """Return the share of the rows, without missing ones, that are numbers, or dates of a form; NaN without any."""
+    def share(self) -> float:
+        """Return the share of the rows, without missing ones, that are numbers or dates; NaN without any."""
         known = self._codes[~self.missing]
-        return float(np.mean(~self._others(date)[known])) if len(known) else np.nan
+        return float(np.mean(~self._not_numbers[known])) if len(known) else np.nan
 
-    def first_other(self, date: DateForm | None = None) -> tuple[int, Any]:
-        """Return the first row, counted from 1, whose cell is no number, or no date of a form, and the cell."""
-        row = int(np.argmax(np.append(self._others(date), False)[self._codes]))
+    def first_other(self) -> tuple[int, Any]:
+        """Return the first row, counted from 1, whose cell is no number or date, and the cell."""
+        row = int(np.argmax(np.append(self._not_numbers, False)[self._codes]))
         return row + 1, self._cells[self._codes[row]]
 
-    def others(self, date: DateForm | None = None) -> list[str]:
-        """Return the different cells that are no numbers, or no dates of a form, as they stand in the table."""
-        return [str(cell).strip() for cell, no in zip(self._cells, self._others(date), strict=True) if no]
-
-    def _others(self, date: DateForm | None) -> BoolArray:
-        return self._not_numbers if date is None else self._days(date)[1]
+    def others(self) -> list[str]:
+        """Return the different cells that are no numbers or dates, as they stand in the table."""
+        return [str(cell).strip() for cell, no in zip(self._cells, self._not_numbers, strict=True) if no]
 
     # texts
 
@@ -271,16 +269,6 @@ class Column:
         """Return the form in which most of the cells that look like dates are dates."""
         return None if self._numeric else likely_form(self._cells, first_year)
 
-    def dates(self, form: DateForm) -> FloatArray | None:
-        """Return the days since 1970-01-01, NaN where missing; None where a cell is no date of this form."""
-        days, unread = self._days(form)
-        return None if unread.any() else np.append(days, np.nan)[self._codes]
-
-    def _days(self, form: DateForm) -> tuple[FloatArray, BoolArray]:
-        """Return the different cells in days since 1970-01-01, and which of them are no dates."""
-        days = np.array([form.days(cell) for cell in self._cells], dtype=np.float64)
-        return days, np.isnan(days)
-
     # cells
 
     @cached_property
@@ -319,7 +307,6 @@ class Column:
 
 
 _NESTED = (list, tuple, dict, set, np.ndarray)
-_NUMBERS = (int, float, decimal.Decimal, np.number, np.bool_)
 
 
 def columns_of(
@@ -337,7 +324,7 @@ def columns_of(
         decimal: decimal mark of numbers that could be read with both.
 
     Raises:
-        ValueError: columns of the same name or of different lengths; columns that the table lacks, all in one error.
+        ValueError: names twice, columns of different lengths, or columns that the table lacks.
     """
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         keys = list(table) if isinstance(table, Mapping) else list(table.columns)

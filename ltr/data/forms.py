@@ -12,16 +12,18 @@ by points, slashes or hyphens, or with the month as an English word.
 from __future__ import annotations
 
 import datetime
+import decimal
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+NUMBERS = (int, float, decimal.Decimal, np.number, np.bool_)
+"""Types of cells that are numbers."""
 MARKS = (".", ",")
 """Decimal marks."""
 ISO = "ISO 8601"
@@ -141,9 +143,11 @@ class NumberForm:
         """Whether the texts are numbers as programs write them."""
         return self.decimal == "." and not self.unit
 
-    def read(self, text: str) -> float:
-        """Return the number in a text; NaN for any other text."""
-        text = text.strip()
+    def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
+        """Return the number in a cell; NaN for any other cell."""
+        if not isinstance(cell, str):
+            return float(cell) if isinstance(cell, NUMBERS) else math.nan
+        text = cell.strip()
         if not self.unit and (_digits_alone(text) or (self.decimal == "." and _PLAIN.fullmatch(text))):
             return float(text)
         if (amount := amount_of(text)) is None:
@@ -226,14 +230,6 @@ def have_three_decimals(texts: Sequence[str]) -> bool:
 
 # dates
 
-_ISO = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[T ].*)?")
-_CLOCK = r"(?:[T ]+([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}(?:\.[0-9]+)?))?(?: ?([AaPp][Mm]))?)?"
-_LOOSE = re.compile(rf"([0-9]{{4}})-([0-9]{{1,2}})-([0-9]{{1,2}}){_CLOCK}")
-_DIGITS = re.compile(rf"([0-9]{{1,4}})([./-])([0-9]{{1,2}})\2([0-9]{{1,4}}){_CLOCK}")
-_MONTH = re.compile(rf"([0-9]{{1,2}}|[A-Za-z]{{3,9}})([ -])([A-Za-z]{{3,9}}|[0-9]{{1,2}}),?\2([0-9]{{4}}){_CLOCK}")
-_NAMES = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october"]
-_NAMES += ["november", "december"]
-_MONTHS = {name[:size]: at for at, name in enumerate(_NAMES, start=1) for size in (3, len(name))} | {"sept": 9}
 WORDS = "%d %B %Y"
 """Format of dates with the month as an English word, such as 31 May 2024, May 31, 2024 and 31-May-2024."""
 _ORDERS = {
@@ -241,6 +237,19 @@ _ORDERS = {
     "/": ("%d/%m/%Y", "%m/%d/%Y", "%d/%m/%y", "%m/%d/%y", "%Y/%m/%d"),
     "-": ("%d-%m-%Y", "%m-%d-%Y", "%d-%m-%y", "%m-%d-%y"),
 }
+_FIELDS = {"%d": "(?P<d>[0-9]{1,2})", "%m": "(?P<m>[0-9]{1,2})", "%y": "(?P<y>[0-9]{2})", "%Y": "(?P<Y>[0-9]{4})"}
+_CLOCK = r"(?:[T ]+(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2}(?:\.[0-9]+)?))?(?: ?(?P<p>[AaPp][Mm]))?)?"
+_WORD = r"(?P<first>[0-9]{1,2}|[A-Za-z]{3,9})(?P<gap>[ -])(?P<second>[A-Za-z]{3,9}|[0-9]{1,2}),?(?P=gap)(?P<Y>[0-9]{4})"
+_PATTERNS = {
+    name: re.compile(re.sub("%[dmyY]", lambda field: _FIELDS[field[0]], form.replace(".", r"\.")) + _CLOCK)
+    for name, form in [(ISO, "%Y-%m-%d"), *((form, form) for forms in _ORDERS.values() for form in forms)]
+}
+_PATTERNS[WORDS] = re.compile(_WORD + _CLOCK)
+_ISO = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}(?:[T ].*)?")
+_MARK = re.compile("[0-9]{1,4}([./-])")
+_NAMES = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october"]
+_NAMES += ["november", "december"]
+_MONTHS = {name[:size]: at for at, name in enumerate(_NAMES, start=1) for size in (3, len(name))} | {"sept": 9}
 _EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 
@@ -259,14 +268,14 @@ class DateForm:
 
     Examples:
         >>> form = DateForm((ISO, "%d.%m.%y"), first_year=1930)
-        >>> [form.days(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
+        >>> [form.read(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
         [1.5, -731.0, nan, 2932896.0]
     """
 
     formats: tuple[str, ...]
     first_year: int | None = None
 
-    def days(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
+    def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
         """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""
         if isinstance(cell, str):
             found = (_days(cell.strip(), form, self.first_year) for form in self.formats)
@@ -277,10 +286,18 @@ class DateForm:
             return _since(cell)
         return float(cell.toordinal() - _EPOCH) if isinstance(cell, datetime.date) else math.nan
 
+    def describe(self) -> str:
+        """Return what a cell must be, as a message says it."""
+        return f"dates ({' or '.join(self.formats)})"
+
     @property
     def two_digits(self) -> bool:
         """Whether a format has years of two digits."""
         return any("%y" in form for form in self.formats)
+
+
+Form = NumberForm | DateForm | Literal["text"]
+"""How the cells of a column are read: as numbers, as dates, or as texts."""
 
 
 def _since(time: datetime.datetime) -> float:
@@ -293,66 +310,38 @@ def _since(time: datetime.datetime) -> float:
 def _days(text: str, form: str, first_year: int | None) -> float:
     """Return the days since 1970 of a text in a format; NaN for other texts."""
     try:
-        if form == ISO:
-            return _of_iso(text)
-        if form == WORDS:
-            return _by_word(text)
-        if form in _fields():
-            return _by_digits(text, form, first_year)
-        found = datetime.datetime.strptime(text, form)
+        if form not in _PATTERNS:
+            found = datetime.datetime.strptime(text, form)
+            if "%y" in form and first_year is not None:
+                found = found.replace(year=first_year + (found.year - first_year) % 100)
+            return _since(found)
+        if (match := _PATTERNS[form].fullmatch(text)) is not None:
+            return _at(match.groupdict(), first_year)
+        if form == ISO and _ISO.fullmatch(text):
+            return _since(datetime.datetime.fromisoformat(text))
     except (ValueError, OverflowError):
-        return math.nan
-    if "%y" in form and first_year is not None:
-        found = found.replace(year=first_year + (found.year - first_year) % 100)
-    return _since(found)
+        pass
+    return math.nan
 
 
-def _of_iso(text: str) -> float:
-    """Return the days since 1970 of a date with the year first, also with single digits or am and pm."""
-    if (found := _LOOSE.fullmatch(text)) is not None:
-        return _at(int(found[1]), int(found[2]), int(found[3]), found.groups()[-4:])
-    return _since(datetime.datetime.fromisoformat(text)) if _ISO.fullmatch(text) else math.nan
-
-
-@cache
-def _fields() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return mark and order of the fields of each format of digits."""
-    return {form: (mark, tuple(form.replace("%", "").split(mark))) for mark, forms in _ORDERS.items() for form in forms}
-
-
-def _by_digits(text: str, form: str, first_year: int | None) -> float:
-    found, (mark, order) = _DIGITS.fullmatch(text), _fields()[form]
-    if found is None or found[2] != mark:
-        return math.nan
-    part = dict(zip(order, (found[1], found[3], found[4]), strict=True))
-    text_of_year = part.get("Y", part.get("y", ""))
-    if len(text_of_year) != (4 if "Y" in part else 2) or max(len(part["d"]), len(part["m"])) > 2:
-        return math.nan
-    year = int(text_of_year)
+def _at(part: Mapping[str, str], first_year: int | None) -> float:
+    """Return the days since 1970 of the fields of a pattern; NaN where there is no such month or time of day."""
+    if "first" in part:
+        day, word = (part["first"], part["second"]) if part["first"].isdigit() else (part["second"], part["first"])
+        month = _MONTHS.get(word.lower(), 0) if day.isdigit() else 0
+    else:
+        day, month = part["d"], int(part["m"])
     if "y" in part:
         base = 1969 if first_year is None else first_year
-        year = base + (year - base) % 100
-    return _at(year, int(part["m"]), int(part["d"]), found.groups()[-4:])
-
-
-def _by_word(text: str) -> float:
-    if (found := _MONTH.fullmatch(text)) is None:
+        year = base + (int(part["y"]) - base) % 100
+    else:
+        year = int(part["Y"])
+    hours, minutes, seconds = int(part["H"] or 0), int(part["M"] or 0), float(part["S"] or 0)
+    if half := part["p"]:
+        hours = hours % 12 + 12 * (half.lower() == "pm") if 1 <= hours <= 12 else 24
+    if not month or hours > 23 or minutes > 59 or seconds >= 60:
         return math.nan
-    day, word = (found[1], found[3]) if found[1].isdigit() else (found[3], found[1])
-    month = _MONTHS.get(word.lower())
-    return math.nan if month is None or not day.isdigit() else _at(int(found[4]), month, int(day), found.groups()[-4:])
-
-
-def _at(year: int, month: int, day: int, clock: Sequence[str | None]) -> float:
-    """Return the days since 1970 of a date and a clock of hours, minutes, seconds, and am or pm."""
-    hours, minutes, seconds = int(clock[0] or 0), int(clock[1] or 0), float(clock[2] or 0)
-    if clock[3]:
-        if not 1 <= hours <= 12:
-            return math.nan
-        hours = hours % 12 + (12 if clock[3].lower() == "pm" else 0)
-    if hours > 23 or minutes > 59 or seconds >= 60:
-        return math.nan
-    return datetime.date(year, month, day).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
+    return datetime.date(year, month, int(day)).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
 
 
 def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: float = 0.0) -> list[DateForm]:
@@ -375,7 +364,7 @@ def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: floa
         fitting = []
         for form in formats:
             one = DateForm((form,), first_year)
-            if sum(math.isnan(one.days(cell)) for cell in members) <= missed * len(members):
+            if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
                 fitting.append(form)
         found = [(*before, form) for before in found for form in fitting]
     return [DateForm(formats, first_year) for formats in found]
@@ -397,14 +386,11 @@ def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401
     text = cell.strip()
     if _ISO.fullmatch(text):
         return (ISO,)
-    if (found := _DIGITS.fullmatch(text)) is not None:
-        years = {1: "", 2: "y", 4: "Y"}.get(len(found[4]), "")
-        first = len(found[1]) == 4
-        return tuple(
-            form
-            for form in _ORDERS[found[2]]
-            if form.startswith("%Y") == first and (first or form.endswith(f"%{years}"))
-        )
-    found = _MONTH.fullmatch(text)
-    named = found is not None and any(part.lower() in _MONTHS for part in (found[1], found[3]))
-    return (WORDS,) if named else ()
+    if (start := _MARK.match(text)) is not None:
+        return tuple(form for form in _ORDERS[start[1]] if _PATTERNS[form].fullmatch(text)) or _worded(text)
+    return _worded(text)
+
+
+def _worded(text: str) -> tuple[str, ...]:
+    found = _PATTERNS[WORDS].fullmatch(text)
+    return (WORDS,) if found and any(found[part].lower() in _MONTHS for part in ("first", "second")) else ()

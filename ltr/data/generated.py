@@ -29,12 +29,7 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
     200     1      (0, -3)   0.05
     ======  =====  ========  =======================
 
-    Args:
-        seed: seed of the population and of the sample.
-        n: number of points to keep, 2 to 6210.
-
-    Raises:
-        ValueError: n outside its range.
+    Raises ValueError for an `n` outside 2 to 6210.
     """
     clumps = (
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
@@ -79,9 +74,6 @@ def roc_standin(seed: int = 0) -> Dataset:
     20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly the same, except in the fourth feature
     20      1      (0.5, -1, 2.5, 0, 1)     0.4                 another clean top
     ======  =====  =======================  ==================  =======================================
-
-    Args:
-        seed: of everything.
     """
     clumps = (
         (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),
@@ -102,13 +94,7 @@ def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
     are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
     ``w·x_i`` is below 0.
 
-    Args:
-        seed: of everything.
-        queries: number of queries, at least 2.
-        d: number of features, at least 1.
-
-    Raises:
-        ValueError: a number below its smallest value.
+    Raises ValueError for fewer than 2 queries, or no feature.
 
     Examples:
         >>> data = grouped()

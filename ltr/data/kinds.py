@@ -1,4 +1,4 @@
-"""What the columns of a table are - numbers, categories, dates, ids - and which of them cannot be features.
+"""What the columns of a table are - numbers, categories, dates, ids - and the features that they become.
 
 ===========  ==========================================================================================================
 kind         columns
@@ -16,31 +16,52 @@ kind         columns
 All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers
 and dates that can be read in two ways.
 
-What a column is, and in which form its texts are numbers or dates, is decided here, on the table that is learned
-from. Later rows are read by the same `Kind`.
+What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
+`Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones. A number stays a number,
+and a date becomes a number of days. Their missing values become the training median. Texts of few values become 0 and
+1: one feature for each frequent value but the most frequent one, the *reference*, and one for all others, ``mode =
+other``. (With a feature for the reference, those of a column would add up to 1, and weights would not be unique.) Texts
+of many values become the mean label of the training rows with the same value, drawn towards the mean of all rows where
+there are few. Where training rows miss the value, ``age is missing`` is a feature, too.
+
+A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
+as the median or the reference, if (nearly) no training row misses it. Where most rows of a file have new values, they
+are probably written in another way, and the file is refused.
+
+To add a kind, recognise it in `kind_of`, write its subclass of `Encoding`, and make that in `encoding_of`. Nothing else
+looks at kinds by name.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ltr.data.columns import Column, spellings, yes_of
-from ltr.data.forms import ISO, DateForm, NumberForm, date_at
-from ltr.data.problems import Problem, Remedy, listed
+from ltr.data.forms import ISO, DateForm, Form, NumberForm, date_at
+from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
+FloatArray = NDArray[np.float64]
 MOST_VALUES = 10
 """Largest number of values of a text column that are features of their own."""
 RARE = 0.02
 """Least share of the rows, without missing ones, that a value needs to be a feature of its own."""
+DAYS = " (days since 1970)"
+"""End of the name of a feature that is made of a date."""
+FORMAT = 2
+"""Version of the JSON that `ltr.data.TablePreparation.to_json` writes."""
 
-LEFT_OUT = ("id", "constant", "empty")
-"""Kinds that are no features."""
-
+_MEAN = " (mean label)"  # end of the name of a feature of mean labels
+_DRAWN = 10.0  # rows with the mean of all that are added to those of each value
+_FEW = 10  # rows, below which values that are all new say nothing about how they are written
 _ID_NAME = re.compile(r"(?i:(^|.*[\W_])(id|uuid|guid))|.*[a-z0-9](Id|ID)")
 _MOSTLY = 0.8  # least share of numbers or dates in a column whose other texts are taken for mistakes
 _DIFFERENT = 0.5  # share of different texts above which a column names rows
@@ -48,36 +69,63 @@ _STRAYS = 20  # largest number of different texts among numbers that are taken f
 _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a numbering
 
 
+class _Formed:
+    """What is the same for all that have a form in which cells are read; None is the one that they tell."""
+
+    form: Form | None
+
+    @property
+    def is_date(self) -> bool:
+        """Whether the cells are dates."""
+        return isinstance(self.form, DateForm)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the cells are numbers with a decimal point."""
+        return isinstance(self.form, NumberForm) and self.form.plain
+
+    def read(self, column: Column) -> Column:
+        """Return a column, the cells of which are read in the form."""
+        return column if self.form is None else column.read_as(self.form)
+
+
 @dataclass(frozen=True)
-class Kind:
+class Kind(_Formed):
     """What a column is.
 
     Args:
         name: a kind of the table above, or ``"unclear"`` with a problem.
         reason: why it is left out; empty for features.
-        number: form in which its texts are numbers; None for other kinds.
-        date: form in which its cells are dates; None for other kinds.
+        form: form in which its cells are read.
         note: what a user should know about how its cells are read; empty for nothing.
         problem: what keeps the column from being used.
     """
 
     name: str
     reason: str = ""
-    number: NumberForm | None = None
-    date: DateForm | None = None
+    form: Form | None = None
     note: str = ""
     problem: Problem | None = None
 
     @property
     def is_feature(self) -> bool:
-        """Whether columns of this kind become features."""
-        return self.name not in (*LEFT_OUT, "unclear")
+        """Whether it becomes features."""
+        return not self.reason and self.problem is None
 
-    def read(self, column: Column) -> Column:
-        """Return a column of this kind, the cells of which are read as this kind says."""
-        if self.number is not None:
-            return column.read_as(self.number)
-        return column.read_as("text") if self.name in ("category", "yes/no", "id") else column
+    @property
+    def is_number(self) -> bool:
+        """Whether it is a feature of numbers."""
+        return self.name == "number"
+
+    @property
+    def is_id(self) -> bool:
+        """Whether its cells name rows."""
+        return self.name == "id"
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether a card may ask about it."""
+        return self.is_feature and not self.is_date
 
 
 def kind_of(
@@ -113,7 +161,7 @@ def kind_of(
     if asked is not None and asked not in ("number", "category", "yes/no"):
         return _as_date(column, DateForm((asked,), first_year))
     if asked in ("category", "yes/no"):
-        return Kind("category")
+        return Kind("category", form="text")
     if asked is None and column.different == 1 and not missing.any() and not (wanted and column.plain):
         return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
     if asked is None and (forms := _date_forms(column, date_format, first_year)):
@@ -134,7 +182,7 @@ def kind_of(
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= _MOSTLY:
         return _texts_among_numbers(column)
-    if (form := column.likely_form(first_year)) and column.share(form) >= _MOSTLY:
+    if (form := column.likely_form(first_year)) and column.read_as(form).share() >= _MOSTLY:
         return _as_date(column, form)
     return _texts(column, wanted=wanted)
 
@@ -149,7 +197,7 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
     if forms := _date_forms(column, date_format, first_year):
         return _dated(column, forms)
     likely = None if column.numbers is not None else column.likely_form(first_year)
-    if likely is not None and column.share(likely) >= _MOSTLY:
+    if likely is not None and column.read_as(likely).share() >= _MOSTLY:
         return _as_date(column, likely)
     if column.durations or column.share() < _MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
@@ -165,16 +213,10 @@ def kinds_of(
     first_year: int | None = None,
     wanted: Collection[str] = (),
 ) -> dict[str, Kind]:
-    """Return the kinds of all columns.
+    """Return the kinds of all columns; `asked` has those that the user asks for, `wanted` the named features.
 
     Where all columns are stored as numbers and booleans, without a missing value, they are numbers, also ids and
     constants: such a table has nothing to prepare.
-
-    Args:
-        columns: the columns by name.
-        asked: kinds that the user asks for, by column, as for `kind_of`.
-        date_format, first_year: as for `kind_of`, for all columns.
-        wanted: columns that the user named as features.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if is_plain(columns) and set(asked.values()) <= {"number"}:
@@ -198,8 +240,8 @@ def _drop(column: Column) -> Remedy:
 
 
 def _number(column: Column, *, wanted: bool) -> Kind:
-    assert column.numbers is not None
-    column = column.read_as(column.form)
+    form = column.form
+    column = column.read_as(form)
     numbers, missing = column.numbers, column.missing
     assert numbers is not None
     known = numbers[~missing]
@@ -209,14 +251,14 @@ def _number(column: Column, *, wanted: bool) -> Kind:
         return _unclear(rule, Remedy("takes it as missing", "missing", ["inf", "-inf"]), _drop(column))
     if not wanted and (known == np.floor(known)).all():
         if _ID_NAME.fullmatch(column.name) and column.different > 2:
-            return Kind("id", "whole numbers in a column that is called an id", column.form)
+            return Kind("id", "whole numbers in a column that is called an id", form)
         first, last, n = known.min(), known.max(), len(column)
         if n == len(known) == column.different >= _SHORTEST:
             if first in (0, 1) and last - first == n - 1:
-                return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", column.form)
+                return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
-                return Kind("id", "whole numbers that rise from row to row, as row numbers do", column.form)
-    return Kind("number", number=column.form, note=_note_on_amounts(column))
+                return Kind("id", "whole numbers that rise from row to row, as row numbers do", form)
+    return Kind("number", form=form, note=_note_on_amounts(column))
 
 
 def _note_on_amounts(column: Column) -> str:
@@ -237,17 +279,18 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         every = Remedy("takes every spelling as a value of its own", "categories", [column.name])
         return _unclear(rule, every, _drop(column))
     if len(counts) == 2:
-        return Kind("yes/no")
+        return Kind("yes/no", form="text")
     if 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
-        return Kind("category")
+        return Kind("category", form="text")
     if len(counts) > _DIFFERENT * known and wanted:
         row = int(np.argmin(column.missing))
         rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
         why = f"{column.texts[row]!r} in row {row + 1}: most rows have a text of their own"
         return _unclear(f"{rule} {why}", _drop(column))
     if len(counts) > _DIFFERENT * known:
-        return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ")
-    return Kind("category")
+        reason = f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ"
+        return Kind("id", reason, "text")
+    return Kind("category", form="text")
 
 
 def _texts_among_numbers(column: Column) -> Kind:
@@ -262,7 +305,7 @@ def _date_forms(column: Column, date_format: str | None, first_year: int | None)
     """Return the forms in which all cells are dates, of those that could be swapped the one with the given format."""
     if date_format is not None and not column.plain:
         given = DateForm((date_format,), first_year)
-        if column.dates(given) is not None:
+        if column.read_as(given).numbers is not None:
             return [given]
     forms = column.date_forms(first_year)
     return [form for form in forms if date_format in form.formats] or forms
@@ -276,8 +319,8 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)
         return _unclear(rule, way)
     if len(forms) == 1:
-        return Kind("date", date=forms[0])
-    known = np.array([column.dates(form) for form in forms[:2]], dtype=np.float64)
+        return Kind("date", form=forms[0])
+    known = np.array([column.read_as(form).numbers for form in forms[:2]], dtype=np.float64)
     row = int(np.argmax(~column.missing & (known[0] != known[1])))
     rule = f"column {column.name!r}: day and month of {column.texts[row]!r} in row {row + 1} could be swapped"
     remedies = []
@@ -288,14 +331,13 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
 
 
 def _as_date(column: Column, form: DateForm) -> Kind:
-    if form.two_digits and form.first_year is None and column.dates(form) is not None:
+    read = column.read_as(form)
+    if read.numbers is not None:
         return _dated(column, [form])
-    if column.dates(form) is not None:
-        return Kind("date", date=form)
-    row, cell = column.first_other(form)
+    row, cell = read.first_other()
     shape = "such as 2024-05-31" if form.formats == (ISO,) else f"of the form {' or '.join(form.formats)}"
     rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, column.others(form))
+    return _with_strays(column, rule, read.others())
 
 
 def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
@@ -306,3 +348,427 @@ def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
         return _unclear(f"{rule}{more}", whole, _drop(column))
     missing = Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", list(texts))
     return _unclear(f"{rule}{more}", missing, whole)
+
+
+# features
+
+
+@dataclass(frozen=True)
+class Encoding(_Formed, ABC):
+    """How a column becomes features; a subclass for each kind of feature defines the abstract methods.
+
+    Args:
+        column: name of the column.
+        form: form in which cells of new rows are read, as those of the training rows were.
+        missing: whether there is a feature for missing values.
+
+    Examples:
+        >>> column = Column("mode", ["bus", "bus", "bus", "car", "car", None, None])
+        >>> encoding = encoding_of(column, Kind("category"))
+        >>> encoding.names, encoding.features(Column("mode", ["car", "bus", "boat", ""])).tolist()
+        (('mode = car', 'mode is missing'), [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
+    """
+
+    column: str
+    form: Form | None = field(default="text", kw_only=True)
+    missing: bool = field(default=False, kw_only=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return (*self._names(), *([f"{self.column} is missing"] if self.missing else []))
+
+    def features(self, column: Column) -> FloatArray:
+        """Return the features of a column's rows, (n, k).
+
+        Raises:
+            ValueError: a cell that is no number or date; `problem` describes it.
+        """
+        column = self.read(column)
+        parts = [*self._features(column), *([column.missing] if self.missing else [])]
+        stacked = np.column_stack(parts) if parts else np.empty((len(column), 0))
+        return np.ascontiguousarray(stacked, dtype=np.float64)
+
+    def nodes(self, graph: Any) -> list[str]:  # noqa: ANN401 (an OnnxGraph, whose module imports this one)
+        """Return the features as values of an `ltr.onnx_graph.OnnxGraph`, to which their nodes are added."""
+        found, missing = self._nodes(graph)
+        return [*found, *([graph.cast(missing)] if self.missing else [])]
+
+    def typical_row(self, column: Column) -> int:
+        """Return a row whose cell is typical: missing, the lower median, or the most frequent text."""
+        column = self.read(column)
+        empty = np.flatnonzero(column.missing)
+        return int(empty[0]) if 2 * len(empty) > len(column) else self._typical_row(column)
+
+    def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
+        """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
+        column = self.read(column)
+        return Problem(column.nested) if column.nested else self._problem(column, new_values=new_values)
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
+        missing = int(self.read(column).missing.sum())
+        if missing and not self.missing:
+            yield f"column {self.column!r}: missing in {missing} rows, taken as {self._instead()}"
+
+    def describe(self) -> str:
+        """Return in words what becomes of the column."""
+        return " and ".join(filter(None, [self._described(), "whether it is missing" if self.missing else ""]))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the encoding as JSON, without what is left at its default."""
+        default = {one.name: one.default for one in fields(self)}
+        given = {key: value for key, value in asdict(self).items() if value != default[key]}
+        return {"kind": next(name for name, kind in _ENCODINGS.items() if kind is type(self)), **given}
+
+    @staticmethod
+    def from_dict(given: Mapping[str, Any]) -> Encoding:
+        """Return the encoding of a JSON object; KeyError, TypeError or ValueError for any other value."""
+        found: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
+        }
+        kind = _ENCODINGS[found.pop("kind")]
+        if form := found.pop("form", None):
+            dates = {"formats": tuple(form.get("formats", ()))}
+            found["form"] = DateForm(**form | dates) if "formats" in form else NumberForm(**form)
+        one = kind(**found)
+        for part in fields(one):
+            value = getattr(one, part.name)
+            wanted = _TYPES.get(str(part.type).removeprefix("tuple[").partition(",")[0], object)
+            for entry in value if isinstance(value, tuple) else (value,):
+                if not isinstance(entry, wanted) or (isinstance(entry, float) and not math.isfinite(entry)):
+                    raise ValueError(f"not a column of a preparation: {given!r:.80}")
+        return one
+
+    @abstractmethod
+    def _names(self) -> Sequence[str]:
+        """Return the names of the features, here and below without that of missing values."""
+
+    @abstractmethod
+    def _features(self, column: Column) -> Sequence[NDArray[Any]]:
+        """Return the features of a column that is read, each of (n,)."""
+
+    @abstractmethod
+    def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        """Return the features as values of a graph, and where the column is missing."""
+
+    @abstractmethod
+    def _typical_row(self, column: Column) -> int:
+        """Return the row of the typical one among the cells that are not missing."""
+
+    @abstractmethod
+    def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
+        """Return what is wrong with a column that is read."""
+
+    @abstractmethod
+    def _instead(self) -> str:
+        """Return what missing values without a feature are taken for."""
+
+    @abstractmethod
+    def _described(self) -> str:
+        """Return in words what becomes of the values."""
+
+
+@dataclass(frozen=True)
+class NumberEncoding(Encoding):
+    """A number, or the days of a date.
+
+    Args:
+        median: value that replaces missing ones.
+    """
+
+    form: NumberForm | DateForm | None = None
+    median: float = 0.0
+
+    def _names(self) -> Sequence[str]:
+        return [self.column + DAYS * self.is_date]
+
+    def _features(self, column: Column) -> Sequence[NDArray[Any]]:
+        numbers = column.numbers
+        if numbers is None or np.isinf(numbers).any():
+            raise ValueError(f"column {self.column!r} holds other cells than {'dates' if self.is_date else 'numbers'}")
+        return [np.where(np.isnan(numbers), np.float64(self.median), numbers)]
+
+    def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        numbers, missing = graph.numbers(self.column, date=self.is_date)
+        return [graph.op("Where", missing, graph.constant(float(self.median)), numbers)], missing
+
+    def _typical_row(self, column: Column) -> int:
+        numbers = column.numbers
+        assert numbers is not None
+        known = np.flatnonzero(~np.isnan(numbers))
+        return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
+
+    def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
+        numbers = column.numbers
+        if numbers is None:
+            row, cell = column.first_other()
+            learned = self.form is not None and not self.plain
+            what = f"{self.form.describe()}, as in the training rows" if self.form and learned else "numbers"
+            return Problem(f"column {self.column!r} must hold {what}, got {cell!r} in row {row}")
+        if np.isinf(numbers).any():
+            row = int(np.argmax(np.isinf(numbers)))
+            return Problem(f"column {self.column!r} must hold finite numbers, got {numbers[row]:g} in row {row + 1}")
+        return None
+
+    def _instead(self) -> str:
+        return f"the training median {date_at(self.median) if self.is_date else f'{self.median:g}'}"
+
+    def _described(self) -> str:
+        if isinstance(self.form, DateForm):
+            return "days since 1970"
+        return f"the number in {self.form.unit}" if self.form is not None and self.form.unit else "the number"
+
+
+@dataclass(frozen=True)
+class CategoryEncoding(Encoding):
+    """Texts, of which the frequent ones are features of their own.
+
+    Args:
+        values: texts that are features of their own, the most frequent first.
+        reference: text without a feature of its own.
+        rare: further texts of training rows.
+        other: whether there is a feature for all other texts.
+        single: share of the training rows whose text no other row has, which is about that of new texts in later rows.
+    """
+
+    values: tuple[str, ...] = ()
+    reference: str = ""
+    rare: tuple[str, ...] = ()
+    other: bool = False
+    single: float = 0.0
+
+    def notes(self, column: Column) -> Iterator[str]:
+        """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
+        yield from super().notes(column)
+        unseen, rows = self._unseen(self.read(column))
+        if unseen and not self.other:
+            new = f"{listed(unseen, 3)} in {rows} rows, new since training"
+            yield f"column {self.column!r}: {new}, taken as {self._instead()}"
+
+    def _unseen(self, column: Column) -> tuple[list[str], int]:
+        """Return the texts of a column that no training row had, and the number of their rows."""
+        known = {self.reference, *self.values, *self.rare}
+        new = [text for text in column.counts if text not in known]
+        return new, sum(column.counts[text] for text in new)
+
+    def _names(self) -> Sequence[str]:
+        whether = self.values == ("true",) and self.reference == "false"
+        found = [self.column] if whether else [f"{self.column} = {value}" for value in self.values]
+        if self.other:
+            found.append(f"{self.column} = {'another value' if 'other' in (*self.values, self.reference) else 'other'}")
+        return found
+
+    def _features(self, column: Column) -> Sequence[NDArray[Any]]:
+        found = [column.texts == value for value in self.values]
+        if self.other:
+            known = np.isin(column.texts.astype(str), (self.reference, *self.values))
+            found.append(~column.missing & ~known)
+        return found
+
+    def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        found = [graph.texts_are(self.column, [value]) for value in self.values]
+        missing = graph.texts_missing(self.column)
+        if self.other:
+            known = graph.texts_are(self.column, [self.reference, *self.values])
+            found.append(graph.op("Not", graph.op("Or", missing, known)))
+        return [graph.cast(value) for value in found], missing
+
+    def _typical_row(self, column: Column) -> int:
+        text = max(column.counts, key=lambda text: (column.counts[text], text))
+        return int(np.flatnonzero(column.texts == text)[0])
+
+    def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
+        new, rows = self._unseen(column)
+        of = int((~column.missing).sum())
+        by_chance = of * self.single + 4 * math.sqrt(of * self.single * (1 - self.single) + 1)
+        if new_values or of < _FEW or 2 * rows <= of or rows <= by_chance:
+            return None
+        had = listed([text for text in (self.reference, *self.values) if text], 3)
+        found = f"{listed(new, 3)} in {rows} of {of} rows are new since training, which had {had}"
+        rule = f"column {self.column!r}: {found}"
+        return Problem(rule, (Remedy("write them as in the training rows, or say that they are new by --new-values"),))
+
+    def _instead(self) -> str:
+        return repr(self.reference)
+
+    def _described(self) -> str:
+        if not self.values and not self.other:
+            return ""
+        names = [name.removeprefix(f"{self.column} = ") for name in self._names()]
+        return "1 for true" if names == [self.column] else f"1 for {', '.join(names)} (0 for {self.reference})"
+
+
+@dataclass(frozen=True)
+class MeanEncoding(CategoryEncoding):
+    """Texts of many values, each of which becomes the mean label of its training rows.
+
+    A training row gets the mean of rows in other parts of the training set, or it would tell its own label.
+
+    Args:
+        values: all texts of the training rows.
+        means: mean label of each text.
+        mean: that of all rows, for missing values and new texts.
+    """
+
+    means: tuple[float, ...] = ()
+    mean: float = 0.0
+
+    def _names(self) -> Sequence[str]:
+        return [self.column + _MEAN]
+
+    def _features(self, column: Column) -> Sequence[NDArray[Any]]:
+        means = dict(zip(self.values, self.means, strict=True))
+        return [np.array([means.get(text, self.mean) for text in column.texts])]
+
+    def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
+        found = graph.constant(self.mean)
+        for value, mean in zip(self.values, self.means, strict=True):
+            found = graph.op("Where", graph.texts_are(self.column, [value]), graph.constant(mean), found)
+        return [found], graph.texts_missing(self.column)
+
+    def _instead(self) -> str:
+        return f"the mean label {self.mean:g}"
+
+    def _described(self) -> str:
+        return f"the mean label of each of {len(self.values)} values"
+
+
+_TYPES = {"str": str, "bool": bool, "float": float | int}  # of the entries of encodings
+_ENCODINGS: dict[str, type[Encoding]] = {
+    "number": NumberEncoding,
+    "category": CategoryEncoding,
+    "mean": MeanEncoding,
+}
+
+
+def encoding_of(
+    column: Column, kind: Kind, y: FloatArray | None = None, *, most_values: int = MOST_VALUES, rare: float = RARE
+) -> Encoding | None:
+    """Return the encoding of a column of training rows, None if it has nothing to say in them.
+
+    Args:
+        column: the column.
+        kind: what it is.
+        y: labels of the rows, (n,), for the mean labels of texts of many values; without them the most frequent ones
+            are features of their own, and the others are joined.
+        most_values: largest number of values that are features of their own.
+        rare: least share of the rows that have, or miss, a value for a feature of its own.
+    """
+    column = kind.read(column)
+    missing = int(column.missing.sum())
+    if missing == len(column):
+        return None
+    flag = max(2.0, rare * len(column)) <= missing
+    if kind.is_number or isinstance(kind.form, DateForm):
+        assert column.numbers is not None
+        assert kind.form != "text"
+        return NumberEncoding(column.name, kind.form, float(np.nanmedian(column.numbers)), missing=flag)
+    column = column.read_as("text")
+    frequent, known = column.frequent(rare, most_values), sum(column.counts.values())
+    single = sum(rows == 1 for rows in column.counts.values()) / known
+    if len(column.counts) == 2:
+        yes = yes_of(column.counts)
+        by_rows = sorted(column.counts, key=lambda text: (-column.counts[text], text))
+        reference, value = by_rows if yes is None else (next(text for text in column.counts if text != yes), yes)
+        return CategoryEncoding(column.name, (value,), reference, missing=flag)
+    if y is not None and 2 * sum(column.counts[text] for text in frequent) < known:
+        values = tuple(column.counts)
+        means, mean = mean_labels(column, values, y)
+        return MeanEncoding(column.name, values, single=single, means=means, mean=mean, missing=flag)
+    values, reference = tuple(frequent[1:]), frequent[0] if frequent else ""
+    others = tuple(text for text in column.counts if text not in frequent)
+    if not values and not others and not flag:
+        return None
+    return CategoryEncoding(column.name, values, reference, others, other=bool(others), single=single, missing=flag)
+
+
+def mean_labels(column: Column, values: Sequence[str], y: FloatArray) -> tuple[tuple[float, ...], float]:
+    """Return the mean label of the rows with each text, drawn towards that of all rows, and the latter."""
+    place = {text: at for at, text in enumerate(values)}
+    codes = np.array([place.get(text, -1) for text in column.texts])
+    kept, labels, mean = codes[codes >= 0], y[codes >= 0], float(y.mean())
+    counts = np.bincount(kept, minlength=len(values))
+    sums = np.bincount(kept, weights=labels, minlength=len(values))
+    return tuple(((sums + _DRAWN * mean) / (counts + _DRAWN)).tolist()), mean
+
+
+def encodings_of(
+    columns: Mapping[str, Column],
+    kinds: Mapping[str, Kind],
+    y: FloatArray | None = None,
+    *,
+    most_values: int = MOST_VALUES,
+    rare: float = RARE,
+) -> tuple[tuple[Encoding, ...], dict[str, str]]:
+    """Return the encodings of columns of training rows, and the reasons of columns and features that are left out.
+
+    Columns that are no features are ignored. Of several features for missing values in the same rows, only the first is
+    kept.
+    """
+    found: list[Encoding] = []
+    left_out: dict[str, str] = {}
+    seen: dict[bytes, str] = {}
+    for name, kind in kinds.items():
+        if not kind.is_feature:
+            continue
+        encoding = encoding_of(columns[name], kind, y, most_values=most_values, rare=rare)
+        if encoding is not None and encoding.missing:
+            first = seen.setdefault(kind.read(columns[name]).missing.tobytes(), name)
+            if first != name:
+                left_out[f"{name} is missing"] = f"in the same rows as '{first} is missing'"
+                encoding = replace(encoding, missing=False)
+        if encoding is None or not encoding.names:
+            left_out[name] = "nothing differs in the training rows"
+        else:
+            found.append(encoding)
+    return tuple(found), left_out
+
+
+def encode(
+    columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str, *, new_values: bool = False
+) -> FloatArray:
+    """Return the features of a table's rows, (n, d).
+
+    Args:
+        columns: the columns by name, in any order and with further ones.
+        encodings: how columns become features.
+        where: path of the file of the table, for errors.
+        new_values: whether most rows may have texts that no training row had.
+
+    Raises:
+        TableError: all columns that are missing or hold other cells than in the training rows.
+    """
+    missing = [one.column for one in encodings if one.column not in columns]
+    hint = "; if new rows cannot have a column, it was known only afterwards: leave it out by data.drop and run again"
+    problems = [unknown("feature column", missing, columns, hint=hint)] if missing else []
+    given = (one.problem(columns[one.column], new_values=new_values) for one in encodings if one.column in columns)
+    problems += [problem for problem in given if problem is not None]
+    if problems:
+        raise TableError(where, problems)
+    return np.column_stack([encoding.features(columns[encoding.column]) for encoding in encodings])
+
+
+def notes_on(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> list[str]:
+    """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
+    return [note for one in encodings for note in one.notes(columns[one.column])]
+
+
+def encodings_in(text: str) -> tuple[Encoding, ...]:
+    """Return the encodings in the JSON of a preparation; ValueError, KeyError or TypeError for any other text."""
+    given = json.loads(text)
+    if given["format"] != FORMAT:
+        raise ValueError(f"format must be {FORMAT}, got {given['format']!r:.80}")
+    return tuple(Encoding.from_dict(one) for one in given["columns"])
+
+
+def features_of(column: str, features: Sequence[str]) -> list[str]:
+    """Return those of the names of features that say that they are made of a column, its number first.
+
+    Examples:
+        >>> features_of("age", ["age", "sex = f", "age is missing"]), features_of("sex", ["age", "sex = f"])
+        (['age', 'age is missing'], ['sex = f'])
+    """
+    whole = {column, column + DAYS, column + _MEAN}
+    rest = [name for name in features if name == f"{column} is missing" or name.startswith(f"{column} = ")]
+    return [*(name for name in features if name in whole), *rest]

@@ -41,8 +41,7 @@ def labels_of(column: Column, positive: object = None, *, graded: bool = False) 
 
     Args:
         column: the column.
-        positive: value of the positives; all others are negatives. None for numbers, booleans, and pairs such as yes
-            and no.
+        positive: value of the positives; all others are negatives. None for numbers, and pairs such as yes and no.
         graded: whether whole numbers above 1 are labels.
 
     Examples:
@@ -55,9 +54,8 @@ and all others as 0
     where, problems = f"column {column.name!r}", []
     if column.missing.any():
         rule = f"{where}: labels must not be missing, got {in_row(np.flatnonzero(column.missing))}"
-        problems.append(
-            Problem(rule, (Remedy("leaves these rows out", "unlabelled", "drop"), Remedy("or fill them in")))
-        )
+        ways = (Remedy("leaves these rows out", "unlabelled", "drop"), Remedy("or fill them in"))
+        problems.append(Problem(rule, ways))
     counts = {} if column.numbers is not None and column.different > 1000 else column.counts
     given = None if positive is None else text_of(positive)
     if given is not None and given in counts:
@@ -130,9 +128,8 @@ def outcomes_of(column: Column) -> Labels:
         rule = f"column {column.name!r}: outcomes must be finite numbers, got {got}"
         return Labels(None, problems=(Problem(rule, (Remedy("leaves rows without one out", "unlabelled", "drop"),)),))
     if not np.any(numbers != numbers[0]):
-        return Labels(
-            None, problems=(Problem(f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"),)
-        )
+        rule = f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"
+        return Labels(None, problems=(Problem(rule),))
     return Labels(numbers)
 
 

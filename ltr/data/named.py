@@ -51,6 +51,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import os
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ from ltr.checks import nearest
 from ltr.data.dataset import DataError, Dataset
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
-from ltr.data.table_text import parse_csv
+from ltr.data.table_files import parse_csv
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +79,7 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
 
 @dataclass(frozen=True)
 class NamedFile:
-    """A published file: its place in the data directory, its hash, and what it must contain.
+    """A published file: its place in the data directory, its hash, and what it contains.
 
     The label is 1 where its column equals `positive`, or is `at_least` so large; the features are all other columns.
     """
@@ -86,13 +87,11 @@ class NamedFile:
     path: str  # relative to the data directory
     sha256: str
     source: str  # the public repository, path and commit that the file was found at
-    shape: tuple[int, int, int]  # rows, features and positives
     label: str
-    drop: tuple[str, ...] = ()
+    drop: Sequence[str] = ()
     positive: float = 1.0
     at_least: float | None = None
-    prepare: Callable[[pd.DataFrame], pd.DataFrame] | None = None  # makes numbers of the columns, and chooses rows
-    columns: tuple[str, ...] | None = None  # names of the columns, if the file has no header
+    columns: Sequence[str] | None = None  # names of the columns, if the file has no header
     separator: str = ","
     quote: str = '"'
     installed: str = ""  # its path inside an installed statsmodels, where it comes with that package
@@ -106,6 +105,11 @@ class NamedLists:
     test: str
     sha256: Mapping[str, str]  # of all four files, by path
     source: str  # the public repository, folder and commit that the files were found at
+
+
+_GIVEN = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+FILES = {name: NamedFile(**given) for name, given in _GIVEN.items() if "path" in given}
+LISTS_BY_QUERY = {name: NamedLists(**given) for name, given in _GIVEN.items() if "train" in given}
 
 
 def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = None, seed: int = 0) -> Dataset:
@@ -140,13 +144,11 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     path = _find(name, spec.path, spec.sha256, spec.source, data_dir, spec.installed)
     options = {"sep": spec.separator, "quotechar": spec.quote, "skipinitialspace": True}
     table = parse_csv(path, options | {"names": spec.columns, "header": None if spec.columns else 0})
-    table = (table if spec.prepare is None else spec.prepare(table)).astype(np.float64)
+    table = _PREPARED.get(name, lambda table: table)(table).astype(np.float64)
     label = table.pop(spec.label)
     y = label == spec.positive if spec.at_least is None else label >= spec.at_least
     features = table.drop(columns=list(spec.drop))
-    data = Dataset(name, features.to_numpy(), y, list(features), copy=False)
-    assert (data.n, data.d, data.n_pos) == spec.shape, f"{name}: read {(data.n, data.d, data.n_pos)}"
-    return data
+    return Dataset(name, features.to_numpy(), y, list(features), copy=False)
 
 
 def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Dataset | None:
@@ -155,9 +157,6 @@ def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> D
     Args:
         name: one of `dataset_names()`.
         data_dir: as for `load`.
-
-    Raises:
-        DataError: as `load`.
     """
     if name not in LISTS_BY_QUERY:
         return None
@@ -234,6 +233,17 @@ def _star98(table: pd.DataFrame) -> pd.DataFrame:
     return table.iloc[:, 2:14].assign(label=_top_quarter(share))
 
 
+_PREPARED: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "abalone19": _abalone,
+    "uis": _uis,
+    "nhanes": lambda table: table.dropna()[:600],
+    "polypharm": lambda table: table[table["YEAR"] == 2007],
+    "randhie": lambda table: table[::10],
+    "star98": _star98,
+}
+"""How the columns of files become numbers, and which rows are taken."""
+
+
 def _top_quarter(values: Any) -> Any:  # noqa: ANN401 (an array or a Series)
     return values >= np.quantile(values, 0.75)
 
@@ -262,150 +272,6 @@ def _load_packaged(name: str) -> Dataset:
     names = [str(feature).replace(" ", "_") for feature in np.array(table.feature_names)[columns]]
     return Dataset(name, table.data[:, columns], _SKLEARN[name](table.target), names)
 
-
-_APLORE = "github.com/lbraglia/aplore3, rawdata/{}, commit f842768f2f1333d2d9cb468b0263655cea018bc5"
-_STATSMODELS = "pypi.org/project/statsmodels, version 0.15.0, statsmodels/datasets/{}"
-_BROWNLEE = "github.com/jbrownlee/Datasets, {}, commit d20fcb6402ae34e653d4513b00f39257bb37ed7f"
-
-FILES: dict[str, NamedFile] = {
-    "abalone19": NamedFile(
-        path="abalone19/abalone19.dat",
-        sha256="20e02e88285b1811c320a01a9a81e27b5ed96296d494eb2886c5c90332005fa6",
-        source="github.com/vlachosg-17/My-Tree, data/abalone19.dat, commit 2a10999849e37d1f3b6ff8b0fb6c7a8fe56b70db",
-        shape=(4174, 8, 32),
-        label="class",
-        prepare=_abalone,
-        columns=("sex", "length", "diameter", "height", "whole", "shucked", "viscera", "shell", "class"),
-    ),
-    "uis": NamedFile(
-        path="uis/uis.csv",
-        sha256="b9b15f4a2e554928c6e6e8aeebe0abb68e6d89c640770f7be09319065a5b0f4b",
-        source="github.com/cran/lsm, data/uis.rda (as CSV), commit 2401bb9f81cf605cf117b1cc1caef8c9d66e02c1",
-        shape=(575, 8, 147),
-        label="DFREE",
-        drop=("ID",),
-        prepare=_uis,
-    ),
-    "travel": NamedFile(
-        path="travel/modechoice.csv",
-        sha256="d2d72c1db440f8ffce01f58ed39fc1145569ec1703970dac1636c154fc01fd8e",
-        source="github.com/statsmodels/statsmodels, statsmodels/datasets/modechoice/modechoice.csv, "
-        "commit 82c59e378bdfb5ae324006c477954879ad3e24be",
-        shape=(840, 7, 210),
-        label="choice",
-        drop=("mode",),
-        separator=";",
-        installed="modechoice/modechoice.csv",
-    ),
-    "nhanes": NamedFile(
-        path="nhanes/NHANES.txt",
-        sha256="43f4e8fab0d2c4f17644a5b7523005c9a2d012679b0279d3d3eb09bfba7e508c",
-        source=_APLORE.format("NHANES/NHANES.txt"),
-        shape=(600, 16, 104),
-        label="OBESE",
-        drop=("ID", "WT", "HT", "BMI"),
-        prepare=lambda table: table.dropna()[:600],
-        separator="\t",
-    ),
-    "pima": NamedFile(
-        path="pima/pima-indians-diabetes.csv",
-        sha256="6bfe5d0f379d17a0e0819b996407e3c09bf80febd4287f2ed212190dfff154af",
-        source=_BROWNLEE.format("pima-indians-diabetes.csv"),
-        shape=(768, 8, 268),
-        label="diabetes",
-        columns=("pregnancies", "glucose", "pressure", "skin", "insulin", "bmi", "pedigree", "age", "diabetes"),
-    ),
-    "haberman": NamedFile(
-        path="haberman/haberman.csv",
-        sha256="b4b7a32586a5668f9f4d6dc8be9d1bc8cd4822523affb1f6b5bfc350681ef3e2",
-        source=_BROWNLEE.format("haberman.csv"),
-        shape=(306, 3, 81),
-        label="status",
-        positive=2.0,
-        columns=("age", "year", "nodes", "status"),
-    ),
-    "polypharm": NamedFile(
-        path="polypharm/POLYPHARM.txt",
-        sha256="91cd6cf8ba88af5273b38a12592b8db6aa0e84584f75c1febcbfc1ad3f4f48dd",
-        source=_APLORE.format("POLYPHARM/POLYPHARM.txt"),
-        shape=(500, 12, 133),
-        label="POLYPHARMACY",
-        drop=("ID",),
-        prepare=lambda table: table[table["YEAR"] == 2007],
-        separator="\t",
-    ),
-    "glow500": NamedFile(
-        path="glow500/GLOW500.txt",
-        sha256="2dc5325a7c181f6310a87773d374e3e046e04912f18c8d39a55f343cfbef30fa",
-        source=_APLORE.format("GLOW/GLOW500.txt"),
-        shape=(500, 13, 125),
-        label="FRACTURE",
-        drop=("SUB_ID",),
-        separator="\t",
-    ),
-    "fair": NamedFile(
-        path="fair/fair.csv",
-        sha256="fd5f3f094a34fc35ca346a14c359e046ed27843038d6921efcd50a7ab21f6af0",
-        source=_STATSMODELS.format("fair/fair.csv"),
-        shape=(6366, 8, 2053),
-        label="affairs",
-        at_least=1e-9,
-        installed="fair/fair.csv",
-    ),
-    "fair_pt": NamedFile(
-        path="fair_pt/fair_pt.csv",
-        sha256="44a840ec1f826b91135cd0e929daeb5d11a1194b7b54e5f7d34c05d20ab2d426",
-        source=_STATSMODELS.format("fair/fair_pt.csv"),
-        shape=(601, 8, 150),
-        label="naffairs",
-        drop=("identifier", "constant"),
-        at_least=1,
-        installed="fair/fair_pt.csv",
-    ),
-    "anes96": NamedFile(
-        path="anes96/anes96.csv",
-        sha256="c124d8556d6f8c4329b1fea61e3dc6891c5e663f15b7fe5791235963420ba896",
-        source=_STATSMODELS.format("anes96/anes96.csv"),
-        shape=(944, 9, 393),
-        label="vote",
-        separator="\t",
-        quote="'",
-        installed="anes96/anes96.csv",
-    ),
-    "randhie": NamedFile(
-        path="randhie/randhie.csv",
-        sha256="9f6c87d05aef087a82cc4465310c8cd3f38327be6eafa43bd81fb98c4f3d088c",
-        source=_STATSMODELS.format("randhie/randhie.csv"),
-        shape=(2019, 9, 190),
-        label="mdvis",
-        at_least=8,
-        prepare=lambda table: table[::10],
-        installed="randhie/randhie.csv",
-    ),
-    "star98": NamedFile(
-        path="star98/star98.csv",
-        sha256="fd1fbb29b5356c38c422be100b94c13ac3f99f68330f020b493342a86f9b4c49",
-        source=_STATSMODELS.format("star98/star98.csv"),
-        shape=(303, 12, 76),
-        label="label",
-        prepare=_star98,
-        installed="star98/star98.csv",
-    ),
-}
-
-LISTS_BY_QUERY: dict[str, NamedLists] = {
-    "lightgbm_lambdarank": NamedLists(
-        train="lightgbm_lambdarank/rank.train",
-        test="lightgbm_lambdarank/rank.test",
-        sha256={
-            "lightgbm_lambdarank/rank.train": "a0c7201c89120879c14a5059e091f441cbf2a29b8aaef363885ccb1a530448df",
-            "lightgbm_lambdarank/rank.train.query": "40cb5fef637229311cd30fab13cb7fb633b023e86a87ff04ec55db420143d6af",
-            "lightgbm_lambdarank/rank.test": "3b1219ce117a0a36d2f76c02de7e7831c1d79af0d40f5195c03178bbe26c824b",
-            "lightgbm_lambdarank/rank.test.query": "36dca82ba3bf99201bac3987b00a8fbf6fe5f563e9fa6d0da90e783710a32df4",
-        },
-        source="github.com/microsoft/LightGBM, examples/lambdarank, commit bae0b7ba953341a32b2a9c5c5c437a1b976f576f",
-    ),
-}
 
 SLOW = (*_SKLEARN, *LISTS_BY_QUERY)
 """Names of the data sets that scikit-learn reads, which takes a second or more to import."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,30 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.checks import check_number, check_whole
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
-from ltr.data.encoding import FORMAT, Encoding, cross_fitted, encode, encodings_in, encodings_of, notes_on
-from ltr.data.kinds import LEFT_OUT, MOST_VALUES, RARE, Kind, kinds_of
+from ltr.data.kinds import (
+    FORMAT,
+    MOST_VALUES,
+    RARE,
+    Encoding,
+    Kind,
+    MeanEncoding,
+    encode,
+    encodings_in,
+    encodings_of,
+    kinds_of,
+    mean_labels,
+    notes_on,
+)
 from ltr.data.problems import Problem, TableError, unknown
+from ltr.data.times import blocks_of
+
+_FOLDS = 5  # parts of the training set that get their mean labels from the others
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, texts, dates and missing values into numeric features.
 
-    `ltr.data.kinds` says which columns become features, `ltr.data.encoding` what becomes of them. New rows may have
+    `ltr.data.kinds` says which columns become features, and what becomes of them. New rows may have
     their columns in any order, further columns, missing values, and texts that no training row has.
 
     Args:
@@ -37,7 +53,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         rare: least share of the rows that have a value, or miss one, for a feature of its own.
 
     Attributes:
-        encodings_: how each column becomes features, a tuple of `ltr.data.encoding.Encoding`.
+        encodings_: how each column becomes features, a tuple of `ltr.data.kinds.Encoding`.
         left_out_: reasons of columns, and features of missing values, that are left out, by name.
         n_features_in_, feature_names_in_: number and names of the columns in `fit`.
 
@@ -109,11 +125,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Learn from the columns of the training rows, whose kinds are known, what becomes of each."""
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(list(columns), dtype=object)
-        self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.name in LEFT_OUT}
-        wanted = {name: kind for name, kind in kinds.items() if kind.is_feature}
-        options: dict[str, Any] = {"most_values": self.most_values, "rare": self.rare}
-        self.encodings_, left_out = encodings_of(columns, wanted, y, **options)
-        self.left_out_ |= left_out
+        self.encodings_, left_out = encodings_of(columns, kinds, y, most_values=self.most_values, rare=self.rare)
+        self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.reason} | left_out
         names = self._names()
         if not names:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.left_out_.items())
@@ -122,11 +135,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
-        """Return the features, (n, d).
-
-        Args:
-            X: a table with the columns of the fit, in any order, or an array like that of the fit.
-        """
+        """Return the features, (n, d), of a table with the columns of the fit, in any order, or of an array."""
         return self.transform_columns(self._columns(X, reset=False), "X")
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
@@ -144,7 +153,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         groups: NDArray[Any] | None = None,
         times: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the features of training rows with the mean labels that other rows give them, (n, d).
+        """Return the features of training rows, (n, d), with the mean labels that other rows give them.
 
         Args:
             X: their features with the mean labels of all training rows, (n, d).
@@ -155,7 +164,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """
         at, found = 0, X
         for one in self.encodings_:
-            if one.kind == "mean":
+            if isinstance(one, MeanEncoding):
                 found = found.copy() if found is X else found
                 found[:, at] = cross_fitted(columns[one.column], one, y, groups, times)
             at += len(one.names)
@@ -164,13 +173,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def transform_columns(
         self, columns: Mapping[str, Column], where: str, *, new_values: bool | None = None
     ) -> NDArray[np.float64]:
-        """Return the features, (n, d), of columns by name.
-
-        Args:
-            columns: the columns.
-            where: path of their file, for errors.
-            new_values: as for the preparation, whose option it is by default.
-        """
+        """Return the features, (n, d), of columns by name, from the file `where`."""
         check_is_fitted(self)
         allowed = self.new_values if new_values is None else new_values
         return encode(columns, self.encodings_, where, new_values=allowed)
@@ -222,6 +225,36 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
         return columns_of(dict(zip(names, array.T, strict=True)))
+
+
+def cross_fitted(
+    column: Column,
+    encoding: MeanEncoding,
+    y: NDArray[np.float64],
+    groups: NDArray[Any] | None = None,
+    times: NDArray[Any] | None = None,
+) -> NDArray[np.float64]:
+    """Return the mean labels of training rows, each from the rows in other parts of the training set, (n,).
+
+    The arguments are those of `TablePreparation.cross_fitted`; the first of the blocks of time is cut into parts.
+    """
+    column = encoding.read(column)
+    _, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)
+    parts = np.random.default_rng(0).permutation(codes.max() + 1)[codes] % _FOLDS
+    blocks = np.zeros(len(y), dtype=np.int64)
+    if times is not None:
+        blocks = blocks_of(times, [block / (_FOLDS + 1) for block in range(1, _FOLDS + 1)])
+    first = blocks == 0
+    folds = [(first & (parts != part), first & (parts == part)) for part in range(_FOLDS)]
+    folds += [(blocks < block, blocks == block) for block in range(1, blocks.max() + 1)]
+    found = np.empty(len(y))
+    for others, own in folds:
+        if own.any():
+            rows = np.flatnonzero(others if others.any() else first)
+            means, mean = mean_labels(column.take(rows), encoding.values, y[rows])
+            fold = replace(encoding, means=means, mean=mean)
+            found[own] = fold.features(column.take(np.flatnonzero(own)))[:, 0]
+    return found
 
 
 def _framed(X: Any) -> bool:  # noqa: ANN401

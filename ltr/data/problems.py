@@ -131,12 +131,8 @@ def in_row(rows: Sequence[int] | NDArray[np.intp], got: object = "none") -> str:
 def unknown(role: str, names: str | Sequence[str], columns: Iterable[str], *, key: str = "", hint: str = "") -> Problem:
     """Return the problem that a table lacks columns, with the columns that it has and the nearest names.
 
-    Args:
-        role: what the columns are for, such as ``"label column"``.
-        names: the columns.
-        columns: names of the columns that the table has.
-        key: key of a config that takes the nearest names.
-        hint: end of the message.
+    `role` is what they are for, such as ``"label column"``, `key` the key of a config that takes the nearest names, and
+    `hint` the end of the message.
     """
     absent = [names] if isinstance(names, str) else list(names)
     known = list(columns)

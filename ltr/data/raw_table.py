@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_groups, checked_names, checked_queries
-from ltr.data.encoding import encodings_of
-from ltr.data.kinds import LEFT_OUT, Kind, is_plain, kinds_of
+from ltr.data.kinds import Kind, encodings_of, is_plain, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
-from ltr.data.table_files import Columns, TablePath, is_number, queries_beside, read_file
-from ltr.data.table_text import Reading, TableFile
+from ltr.data.table_files import Columns, Reading, TableFile, TablePath, is_number, queries_beside, read_file
 from ltr.data.times import Times, times_of
 from ltr.outcomes import Times as OutcomeTimes
 from ltr.outcomes import survival_labels, uplift_labels
@@ -87,43 +85,24 @@ class Roles:
 
 @dataclass(frozen=True)
 class Table:
-    """A labelled table as it is, and what its columns are.
+    """A labelled table as it is, and what its columns are."""
 
-    Args:
-        where: path of the file, or name of the frame, for messages.
-        columns: columns that may become features, by name.
-        kinds: what they are.
-        labels: the labels; None where no column of labels was named.
-        queries: the query ids of the rows; None for one list.
-        weights: the weights of the rows, (n,); None where no column of weights was named.
-        groups: the ids of the groups of rows that belong together, (n,); None where no column of them was named.
-        times: the moments of the rows; None where no column of times was named.
-        notes: what was found out about the file and its columns.
-        problems: everything that keeps the table from being used.
-        roles: what the columns are for.
-        given: what the lists of `roles` name, without columns that the table lacks.
-        rows: numbers of its rows in the file, from 0; None where all are there.
-        others: the columns of the file that may not become features, by name.
-        time_to_event: the times until an event, (n,); None without.
-        treatment: 1 for treated rows, (n,); None without.
-    """
-
-    where: str
-    columns: dict[str, Column]
-    kinds: dict[str, Kind]
-    labels: Labels | None
-    queries: NDArray[Any] | None = None
+    where: str  # path of the file, or name of the frame, for messages
+    columns: dict[str, Column]  # those that may become features, by name
+    kinds: dict[str, Kind]  # what they are
+    labels: Labels | None  # None where no column of labels was named, as for the arrays below, (n,) each
+    queries: NDArray[Any] | None = None  # ids of the rows' queries
     weights: NDArray[np.float64] | None = None
-    groups: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None  # ids of the groups of rows that belong together
     times: Times | None = None
-    notes: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()  # what was found out about the file and its columns
+    problems: tuple[Problem, ...] = ()  # everything that keeps the table from being used
     roles: Roles = field(default_factory=Roles)
-    given: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    rows: NDArray[np.intp] | None = None
-    others: Mapping[str, Column] = field(default_factory=dict)
+    given: Mapping[str, Sequence[str]] = field(default_factory=dict)  # lists of `roles`, without unknown columns
+    rows: NDArray[np.intp] | None = None  # numbers of its rows in the file, from 0; None where all are there
+    others: Mapping[str, Column] = field(default_factory=dict)  # columns that may not become features, by name
     time_to_event: NDArray[np.float64] | None = None
-    treatment: NDArray[np.int64] | None = None
+    treatment: NDArray[np.int64] | None = None  # 1 for treated rows
 
     def in_file(self, rows: NDArray[np.intp]) -> NDArray[np.intp]:
         """Return the numbers in the file, from 0, of some rows of the table."""
@@ -137,7 +116,7 @@ class Table:
     @cached_property
     def plain(self) -> bool:
         """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
-        return is_plain(self.columns) and all(kind.name == "number" for kind in self.kinds.values())
+        return is_plain(self.columns) and all(kind.is_number for kind in self.kinds.values())
 
     @property
     def y(self) -> NDArray[Any]:
@@ -159,12 +138,7 @@ class Table:
         return None if self.queries is None else checked_queries(self.queries, len(self.queries), self.where)[0]
 
     def dataset(self, X: Features | None = None, names: Sequence[str] | None = None) -> Dataset:
-        """Return the data set of the table.
-
-        Args:
-            X: the features, (n, d); the columns as numbers by default.
-            names: their names.
-        """
+        """Return the data set of the table; its features, (n, d), are the columns as numbers by default."""
         if X is None:
             stored = [np.asarray(one.numbers if one.stored is None else one.stored) for one in self.columns.values()]
             names, X = list(self.columns), matrix_of(stored)
@@ -173,19 +147,14 @@ class Table:
     @property
     def left_out(self) -> dict[str, str]:
         """Reasons of columns that are left out, by name."""
-        return {name: kind.reason for name, kind in self.kinds.items() if kind.name in LEFT_OUT}
+        return {name: kind.reason for name, kind in self.kinds.items() if kind.reason}
 
     def feature_names(self, rows: NDArray[np.intp] | slice) -> list[str]:
-        """Return the names of the features that `preparation` makes, without what takes it long to import.
-
-        Args:
-            rows: the rows that a preparation learns from.
-        """
+        """Return the names of the features that `preparation` makes, without what takes it long to import."""
         if not self.problems and self.plain:
             return list(self.columns)
-        wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
         y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
-        found = encodings_of({name: self.columns[name].take(rows) for name in wanted}, wanted, y)[0]
+        found = encodings_of({name: column.take(rows) for name, column in self.columns.items()}, self.kinds, y)[0]
         return [name for one in found for name in one.names]
 
     def preparation(self, rows: NDArray[np.intp] | slice) -> TablePreparation:
@@ -202,7 +171,7 @@ class Table:
         """Return a hash of the features as they are, with their names, labels and queries."""
         digest = hashlib.sha256()
         for name, column in self.columns.items():
-            if self.kinds[name].name not in LEFT_OUT:
+            if not self.kinds[name].reason:
                 digest.update(f"{name}\0{len(column)}\0".encode())
                 digest.update(column.content())
         y = None if self.labels is None else self.labels.values
@@ -242,7 +211,7 @@ def read_raw_table(
         >>> {name: kind.name for name, kind in table.kinds.items()}, table.labels.values.tolist(), table.problems
         ({'id': 'id', 'hours': 'number', 'mode': 'yes/no'}, [0, 1, 0, 1], ())
     """
-    plain = None if kinds is None else {name for name, kind in kinds.items() if kind.number and kind.number.plain}
+    plain = None if kinds is None else {name for name, kind in kinds.items() if kind.plain}
     texts = [*roles.categories, *filter(None, [roles.group])]
     file, beside = read_roles(path, roles, reading, texts=texts, numbers=plain)
     decimal = None if reading is None else reading.decimal
@@ -260,7 +229,7 @@ def read_roles(
 ) -> tuple[TableFile, NDArray[np.int64] | None]:
     """Return a table file, and the queries of a file of sizes beside it where no column has them.
 
-    The arguments are those of `read_raw_table` and `ltr.data.table_files.read_file`.
+    The arguments are those of `read_raw_table` and `read_file`.
     """
     file = read_file(path, reading, ids=roles.query, texts=texts, numbers=numbers, is_feature=roles.may_be_feature)
     if roles.query is not None:
@@ -277,15 +246,9 @@ def table_of(
     kinds: Mapping[str, Kind] | None = None,
     decimal: str | None = None,
 ) -> Table:
-    """Return the table of some columns.
+    """Return the table of some columns; `queries` has the query of each row, if no column has it.
 
-    Args:
-        columns: the columns by name.
-        where: path of the file, or name of the frame, for messages.
-        roles: what the columns are for.
-        queries: the query of each row, if no column has it.
-        kinds: what the columns are; found out by default.
-        decimal: decimal mark of numbers that could be read with both.
+    `kinds` are found out by default, with `decimal` for numbers that could be read with both marks.
     """
     names, wrong = features_of_roles(columns, roles)
     found, notes = list(wrong), []
@@ -298,7 +261,8 @@ def table_of(
         kinds, wrong = _kinds(candidates, columns, roles)
         found += wrong
         notes += [kind.note for kind in kinds.values() if kind.note]
-    every |= {name: kinds[name].read(column) for name, column in candidates.items()}
+    # dates stay as they are written, for pages and conditions
+    every |= {name: kinds[name].read(column) for name, column in candidates.items() if not kinds[name].is_date}
     if kept is not None:
         every = {name: column.take(kept) for name, column in every.items()}
     given = {key: getattr(roles, key) or () for key in ("drop", "features", "numbers", "categories")}
@@ -430,9 +394,9 @@ def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> 
             instead = Remedy("leave it out of data.features")
             ways = [instead if wanted and one.key == "drop" else one for one in kind.problem.remedies]
             found.append(Problem(kind.problem.text, tuple(ways)))
-    if kinds and all(kind.name in LEFT_OUT for kind in kinds.values()):
+    if kinds and all(kind.reason for kind in kinds.values()):
         reasons = "; ".join(f"{name}: {kind.reason}" for name, kind in kinds.items())
-        numbers = [name for name, kind in kinds.items() if kind.name == "id" and candidates[name].numbers is not None]
+        numbers = [name for name, kind in kinds.items() if kind.is_id and candidates[name].numbers is not None]
         remedies = (Remedy("takes them all the same", "numbers", numbers),) if numbers else ()
         found.append(Problem(f"no feature column is left beside the label {roles.label!r} ({reasons})", remedies))
     return kinds, found
@@ -458,12 +422,8 @@ def features_of_roles(columns: Columns, roles: Roles) -> tuple[list[str], list[P
     for role in ("label", *COLUMN_ROLES):
         if (name := getattr(roles, role)) is not None and name not in columns:
             found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
-    for role, key, given in (
-        ("column to drop", "drop", roles.drop),
-        ("feature column", "features", roles.features or ()),
-    ):
-        absent = [name for name in given if name not in columns]
-        if absent:
+    for role, key in (("column to drop", "drop"), ("feature column", "features")):
+        if absent := [name for name in getattr(roles, key) or () if name not in columns]:
             found.append(unknown(role, absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
     for role in COLUMN_ROLES:

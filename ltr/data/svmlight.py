@@ -58,12 +58,9 @@ def read_svmlight(
     r"""Return the labelled observations of a file.
 
     Args:
-        path: the file.
+        path: the file, after which the data set is named.
         features: the features to take, such as those of the training file for a test file; all by default.
         dtype: type of the features: ``"float64"``, ``"float32"``, or ``"auto"`` for float32 where no value is rounded.
-
-    Returns:
-        The `Dataset`, named after the file, with queries if the file has them.
 
     Raises:
         DataError: a missing, empty or malformed file (with the line), or labels or query sizes that break their rules.
@@ -116,10 +113,7 @@ def _read(
 
 
 def _parse(file: Path, wanted: Sequence[int], count: int, dtype: DtypeName) -> tuple[Features, FloatArray]:
-    """Return the features of some indices, (count, len(wanted)), and the labels, (count,), of a file of so many rows.
-
-    The file is read piece by piece, so that it is never in memory as a whole.
-    """
+    """Return the features of some indices, (count, len(wanted)), and the labels, read piece by piece."""
     from sklearn.datasets import load_svmlight_file
 
     kind = "float32" if dtype == "float32" else "float64"
@@ -169,10 +163,10 @@ def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True)
 class _Lines:
-    """What the lines of a file are: their number, the query id of each (none where lines have none), the features."""
+    """What is in the lines of a file."""
 
     rows: int
-    queries: list[str]
+    queries: list[str]  # of each row; empty where lines have none
     first: int  # index of the first feature, 0 or 1
     last: int  # largest index
 

@@ -1,15 +1,22 @@
-"""Files of tables of all types, and the files of query sizes beside them."""
+"""Files of tables of all types, and the files of query sizes beside them.
+
+Cells of text tables stay texts, since only the column can tell what they mean; columns whose cells are numbers in one
+way only are read as numbers, which is faster.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import os
 import sys
+import warnings
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +24,7 @@ from numpy.typing import NDArray
 from ltr.checks import pieces
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, checked_names
-from ltr.data.table_text import TEXT_SUFFIXES, Reading, TableFile, read_text
+from ltr.data.forms import have_three_decimals, is_settled
 from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files
 
 if TYPE_CHECKING:
@@ -31,6 +38,34 @@ TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
 
 BINARY_SUFFIXES = (*PARQUET, ".xlsx")
+TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
+"""Suffixes of text tables, with the separator where the suffix says it."""
+_SEPARATORS = (",", ";", "\t", "|")
+_SHOWN = 5  # lines of the wrong length that a message names
+_SAMPLE = 1000  # rows that tell which columns are numbers in one way only
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a text table is to be read, where that is not found out.
+
+    Args:
+        separator: one character between the fields of a text file.
+        decimal: decimal mark, ``"."`` or ``","``, of numbers that could be read with both.
+        missing: further texts that stand for missing values, such as ``"?"``.
+    """
+
+    separator: str | None = None
+    decimal: str | None = None
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """The columns of a table file in its order, and what was found out about the file, such as its encoding."""
+
+    columns: dict[str, Any]
+    notes: tuple[str, ...] = ()
 
 
 def read_file(
@@ -78,9 +113,7 @@ def read_file(
             "save the table as one of these"
         )
     if reading.missing and suffix not in TEXT_SUFFIXES:
-        found = replace(
-            found, columns={name: _without(column, reading.missing) for name, column in found.columns.items()}
-        )
+        found = TableFile({name: _without(column, reading.missing) for name, column in found.columns.items()})
     if not found.columns or any(len(column) == 0 for column in found.columns.values()):
         raise DataError(f"{path}: the table has no rows")
     return found
@@ -108,18 +141,12 @@ def files_of(path: TablePath) -> list[Path]:
 
 
 def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dict[str, Any]:
-    r"""Return the columns of a table by name, with texts and missing values, one cell for each row of the table.
+    r"""Return the columns of a table by name, pandas Series or NumPy arrays, with texts and missing values.
 
-    Args:
-        path: the file.
-        ids: a column of ids, whose fields stay as they are.
-
-    Returns:
-        The columns in the file's order: pandas Series or NumPy arrays. Texts that are numbers in one way only are
-        numbers.
+    Texts that are numbers in one way only are numbers; `ids` is a column whose fields stay as they are.
 
     Raises:
-        DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
+        DataError: as for `read_file`.
 
     Examples:
         >>> import tempfile
@@ -146,17 +173,10 @@ def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
-    r"""Return the fields of a text table by column, unchanged, one for each row of the table.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The columns in the file's order, with empty fields as ``""``; no columns if the file is not a text table. Series
-        take less memory than lists of so many texts.
+    r"""Return the fields of a text table by column, unchanged, empty ones as ``""``; no columns for another file.
 
     Raises:
-        DataError: as for `read_table`.
+        DataError: as for `read_file`.
 
     Examples:
         >>> import tempfile
@@ -213,6 +233,176 @@ def queries_beside(path: TablePath, rows: int) -> IntArray | None:
     return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
 
 
+# text
+
+
+def read_text(
+    file: Path,
+    reading: Reading,
+    *,
+    as_text: bool,
+    ids: str | None,
+    texts: Collection[str],
+    numbers: Collection[str] | None,
+) -> TableFile:
+    """Read a text table; the arguments are those of `read_file`."""
+    import pandas as pd
+
+    encoding = _encoding(file)
+    notes = [] if encoding == "utf-8-sig" else [f"read as {_ENCODINGS[encoding]}, for it is not UTF-8"]
+    with file.open(encoding=encoding, newline="") as stream:
+        above, separator, header = _head(stream, file, reading.separator)
+        checked_names([header[0] or "\0", *header[1:]], str(file))  # the first may have no name, that of row numbers
+        names, begin = header, stream.tell()
+        options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
+        options |= {"skipinitialspace": True, "low_memory": False}
+        options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
+        if not as_text and ids in names:
+            options |= {"converters": {ids: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
+        guessed, numbers = numbers is None and not as_text, () if numbers is None else numbers
+        if guessed:
+            numbers = set(_settled(stream, options)).difference(texts)
+            stream.seek(begin)
+        options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
+        try:
+            cells = dict(parse_csv(stream, options))
+        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+            if "EOF inside string" not in str(error):
+                _check_lengths(file, encoding, separator, names, above)
+            raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
+    if not as_text and ids in names:
+        number, different = pd.factorize(cells[ids].replace("", None))  # an id is stored once for all of its rows
+        cells[ids] = pd.Series(np.array([*different, None], dtype=object)[number], dtype=object)
+    row_numbers = _row_numbers(cells, names)
+    if "" in names and not row_numbers:
+        raise DataError(f"{file}: every column needs a name, got '' for column 1")
+    if row_numbers:
+        notes.append("the first column, without a name, holds row numbers: left out")
+    columns = {name: cells[name] for name in names if name or as_text}
+    if separator == "," and guessed:
+        columns |= {name: _printed(columns[name]) for name in columns if name != ids and name not in texts}
+    if not as_text and cells[names[-1]].isna().any():
+        _check_lengths(file, encoding, separator, names, above)
+    return TableFile(columns, tuple(notes))
+
+
+def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, list[str]]:
+    """Return the number of the header's last line, the separator and the fields of the header; stop behind it."""
+    above, header = _header(stream)
+    if not header:
+        raise DataError(f"{file}: the file is empty")
+    separator = separator or TEXT_SUFFIXES[file.suffix.lower()]
+    separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
+    return above, separator, _fields(header, separator)
+
+
+def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
+    """Return the columns of which the first rows show numbers that can be read in one way only."""
+    import pandas as pd
+
+    try:
+        sample = parse_csv(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
+    except (pd.errors.ParserWarning, pd.errors.ParserError):
+        return []
+    return [name for name in sample if is_settled(sample[name].dropna().unique().tolist())]
+
+
+def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of texts as numbers where all have three decimals, which are no thousands between commas."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column.dtype) or not have_three_decimals(column.head(9).dropna().tolist()):
+        return column
+    texts = column.dropna()
+    return pd.to_numeric(column) if len(texts) and have_three_decimals(texts.unique().tolist()) else column
+
+
+def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Return what `pandas.read_csv` reads with some options, every number rounded once."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        # otherwise fields beyond the header would silently be dropped or taken as row labels
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        major, minor = map(int, pd.__version__.split(".")[:2])
+        exact = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}  # later versions do it anyway
+        return pd.read_csv(source, **exact, **options)
+
+
+_ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}
+
+
+def _encoding(file: Path) -> str:
+    """Return the encoding of a text file: UTF-8, UTF-16 with its mark, or a Latin one of 8 bits."""
+    with file.open("rb") as stream:
+        first = stream.read(1 << 16)
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    if b"\0" in first:
+        raise DataError(f"{file}: not a text table: it has bytes of zero")
+    for encoding in ("utf-8-sig", "cp1252"):
+        try:
+            with file.open(encoding=encoding, newline="") as text:
+                while text.read(1 << 20):
+                    pass
+        except UnicodeDecodeError:
+            continue
+        return encoding
+    return "latin-1"
+
+
+def _header(stream: TextIO) -> tuple[int, str]:
+    """Return the number and the text of the first line that is not blank, with the lines that its quotes take in."""
+    number = 0
+    for line in iter(stream.readline, ""):
+        number += 1
+        if line.strip():
+            while line.count('"') % 2 and (more := stream.readline()):
+                line, number = line + more, number + 1
+            return number, line
+    return 0, ""
+
+
+def _reader(lines: Iterable[str], separator: str) -> Any:  # noqa: ANN401 (csv's own)
+    """Return a reader of fields of any length: csv alone takes no more than 128 kB, less than some headers have."""
+    csv.field_size_limit(max(csv.field_size_limit(), 2**31 - 1))
+    return csv.reader(lines, delimiter=separator, skipinitialspace=True)
+
+
+def _fields(line: str, separator: str) -> list[str]:
+    found = next(_reader(io.StringIO(line, newline=""), separator))
+    return [" ".join(field.split()) if "\n" in field else field.strip() for field in found]
+
+
+def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
+    if names[0] != "" or len(names) == 1:
+        return False
+    cells = list(map(str, columns[""].tolist()))
+    return any(cells == list(map(str, range(first, first + len(cells)))) for first in (0, 1))
+
+
+def _check_lengths(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> None:
+    """Raise DataError, which names the first lines, if rows have too many or too few fields."""
+    wrong = []
+    with file.open(encoding=encoding, newline="") as stream:
+        _header(stream)
+        reader, end = _reader(stream, separator), above
+        for fields in reader:
+            line, end = end + 1, above + reader.line_num
+            blank = len(fields) < 2 and not any(field.strip() for field in fields)
+            if not blank and (len(fields) < len(names) or any(field.strip() for field in fields[len(names) :])):
+                wrong.append(f"line {line} has {len(fields)} fields")
+    if not wrong:
+        return
+    more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
+    advice = "mend these lines: a field with a separator in it needs quotes around it"
+    raise DataError(f"{file}: {', '.join(wrong[:_SHOWN])}{more}, the header {len(names)}; {advice}")
+
+
+# parquet and workbooks
+
+
 @contextlib.contextmanager
 def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
     """Return a context with the opened parquet files of a table, all of the same columns; its errors name the file."""
@@ -238,11 +428,7 @@ def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
 
 
 def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
-    """Return the columns of parquet files with the same columns, whose rows follow each other.
-
-    Features that are floating point numbers are the columns of one matrix, of float32 where all of them are, into which
-    the files are read piece by piece.
-    """
+    """Return the columns of parquet files; floating point features are those of one matrix, read piece by piece."""
     with _parquet(files) as sources:
         import pyarrow as pa
 

@@ -36,19 +36,19 @@ from numpy.typing import NDArray
 from ltr.data.columns import Column, matrix_of
 from ltr.data.dataset import DataError, Dataset, Features, checked_features, checked_queries
 from ltr.data.forms import NumberForm
-from ltr.data.kinds import Kind
+from ltr.data.kinds import Kind, kind_of
 from ltr.data.problems import TableError, unknown
 from ltr.data.raw_table import Roles, feature_names, read_roles, table_of
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
 from ltr.data.table_files import (
     BINARY_SUFFIXES,
     Columns,
+    Reading,
     TablePath,
     files_of,
     queries_beside,
     read_file,
 )
-from ltr.data.table_text import Reading
 from ltr.files import has_text
 
 FloatArray = NDArray[np.float64]
@@ -66,7 +66,7 @@ def read_table(
     features: Sequence[str] | None = None,
     separator: str | None = None,
 ) -> Dataset:
-    r"""Return the data set in a table file; the module docstring describes the files and their columns.
+    r"""Return the data set in a table file, named after it; the module docstring describes files and columns.
 
     Args:
         path: the file; a folder of parquet files, or a sequence of them, whose rows follow each other.
@@ -75,16 +75,12 @@ def read_table(
         query: the column of the query of each row. Without it, queries come from a file of query sizes beside the
             table; without such a file, all rows are one list.
         drop: columns to leave out.
-        features: the columns to take, in this order; all but label, query and drop, in the file's order, by default.
+        features: the columns to take, in this order; all others, in the file's order, by default.
         separator: one character between the fields of a text file.
 
-    Returns:
-        The `Dataset`, named after the file.
-
     Raises:
-        DataError: a missing, empty or unreadable file; a column name twice, or one that the file does not have; a
-            value that is not a finite number, or a label or query that breaks the rules of `Dataset` (all with their
-            row).
+        DataError: a file that cannot be read, columns that it lacks, values that are not finite numbers, or labels or
+            queries that break the rules of `Dataset`, with their row.
 
     Examples:
         >>> import tempfile
@@ -117,11 +113,7 @@ def ids_of(columns: Columns, where: str, query: str) -> NDArray[Any]:
 def features_of(columns: Columns, where: str, features: Sequence[str], form: NumberForm | None = None) -> Features:
     """Return the features in some columns, in this order; one error names all missing columns.
 
-    Args:
-        columns: the columns by name.
-        where: path of the file, or name of the frame, for errors.
-        features: names of the features.
-        form: how texts are numbers; found out by default.
+    `where` is the file or frame, for errors; `form` says how texts are numbers, which is found out by default.
     """
     names = feature_names(features)
     absent = [name for name in names if name not in columns]
@@ -137,17 +129,12 @@ def _column(where: str, name: str, values: Any, form: NumberForm | None) -> NDAr
         return stored
     if column.form is not None and column.form.unit:
         column = column.read_as(NumberForm("."))
-    if column.nested:
-        raise DataError(f"{where}: {column.nested}")
-    if column.durations or column.date_forms():
-        raise DataError(f"{where}: column {name!r} must hold numbers, got dates or durations")
-    if column.ambiguous:
-        rule = f"must hold numbers that can be read in one way, got {column.ambiguous!r}"
-        raise DataError(f"{where}: column {name!r} {rule}: write it without a mark for thousands")
-    if column.numbers is None:
-        row, cell = column.first_other()
-        raise DataError(f"{where}: column {name!r} must hold numbers, got {cell!r} in row {row}")
-    return column.numbers
+    kind = kind_of(column, "number")
+    if kind.problem is not None:
+        raise DataError(f"{where}: {kind.problem.text}")
+    numbers = kind.read(column).numbers
+    assert numbers is not None
+    return numbers
 
 
 def format_of(path: str | os.PathLike[str]) -> FormatName:
@@ -175,7 +162,7 @@ def read_data(
         format: ``"table"`` (`read_table`), ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
         label, query, drop: as for `read_table`, for tables only, which need a label.
         features: the features to take; all by default.
-        dtype: type of the features of a sparse file, as for `read_svmlight`; those of a table are as it has them.
+        dtype: type of the features of a sparse file, as for `read_svmlight`.
 
     Raises:
         DataError: a file or an option that breaks the rules of its reader.
@@ -201,16 +188,8 @@ def read_rows(
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
 
-    Args:
-        path: the file.
-        features: the features to take, in this order; a table must have them all, in a sparse file missing ones are
-            0. Others are ignored.
-        query: the query column of a table; a sparse file has its own query ids.
-        separator: one character between the fields of a text table.
-        format, dtype: as for `read_data`.
-
-    Raises:
-        DataError: as `read_data`.
+    A table must have all features, in a sparse file missing ones are 0. Arguments and errors are those of `read_data`;
+    a sparse file has its own query ids.
     """
     if is_table(path, format):
         columns = read_file(path, Reading(separator), ids=query, is_feature=set(features).__contains__).columns

@@ -78,10 +78,7 @@ class Times:
         return first if first == last else f"{first} to {last}"
 
     def periods(self) -> Iterator[tuple[str, NDArray[np.intp]]]:
-        """Yield periods in ascending order, with the numbers of their rows: moments, or blocks of several.
-
-        More than `MOST_PERIODS` moments are put together to so many blocks, at most, of about as many rows each.
-        """
+        """Yield at most `MOST_PERIODS` periods in ascending order, with their rows: moments, or blocks of several."""
         period = np.unique(self.numbers, return_inverse=True)[1]
         if len(period) and period.max() >= MOST_PERIODS:
             period = blocks_of(self.numbers, [block / MOST_PERIODS for block in range(1, MOST_PERIODS)])
@@ -101,10 +98,7 @@ def times_of(
 ) -> tuple[Times | None, list[Problem]]:
     """Return the times in a column, and what is wrong with them.
 
-    Args:
-        column: the column.
-        lists: number of each row's query; None for one list.
-        date_format, first_year: as for `ltr.data.kinds.kind_of`.
+    `lists` are the numbers of the rows' queries, None for one list; dates are read as in `ltr.data.kinds.kind_of`.
 
     Examples:
         >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None)[0].texts
@@ -126,8 +120,8 @@ def times_of(
             change = Remedy("change it, or take such rows out of the table")
             return None, [Problem(kind.problem.text, tuple(ways or [change]))]
         read = kind.read(column)
-        values = read.numbers if kind.date is None else _dates(read.dates(kind.date))
-        assert values is not None
+        assert read.numbers is not None
+        values = _dates(read.numbers) if kind.is_date else read.numbers
     times = Times.of(values)
     try:
         times.check_lists(lists, f"column {column.name!r}")
@@ -154,9 +148,8 @@ def _periods(column: Column) -> NDArray[Any] | None:
     return np.array([found[text] for text in column.texts]) if len(kinds) == 1 else None
 
 
-def _dates(days: NDArray[np.float64] | None) -> NDArray[Any]:
+def _dates(days: NDArray[np.float64]) -> NDArray[Any]:
     """Return days since 1970 as dates, with the time of day where there is one."""
-    assert days is not None
     if (days == np.floor(days)).all():
         return days.astype(np.int64).astype("datetime64[D]")
     return np.round(days * 86_400).astype(np.int64).astype("datetime64[s]")
@@ -168,11 +161,10 @@ def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> Int
     Args:
         time: numbers, or dates as NumPy, pandas or Python have them.
         n: number of rows.
-        lists: number of each row's list; None for a single list.
+        lists: number of each row's list, whose rows must be of one time; None for a single list.
 
     Raises:
-        DataError: another shape, times that are neither numbers nor dates, a missing or infinite one (with its row), or
-            a list whose rows have different times.
+        DataError: what breaks these rules, a missing or an infinite time, with its row.
 
     Examples:
         >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
@@ -211,8 +203,7 @@ def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
             made between the two moments where the share before it is nearest.
 
     Returns:
-        The number of each row's block, from 0 for the earliest, (n,). Cuts that fall between the same two moments are
-        one, so there may be fewer blocks than asked for, and a single one where all rows have the same time.
+        The number of each row's block, from 0 for the earliest, (n,). Cuts between the same two moments are one.
 
     Examples:
         >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.data.dataset import DataError
-from ltr.data.table_text import parse_csv
+from ltr.data.table_files import parse_csv
 from ltr.files import missing_file
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of a run: columns query and document (texts) and score (float64), in the order of the file.
 
     Raises:
-        DataError: a missing or empty file, a line that has not its six fields, a score that is no finite number, or a
-            document that a query has twice.
+        DataError: a missing or empty file, a line without its six fields, a score that is not finite, a document twice.
     """
     return _read(path, _RUN)
 
@@ -48,8 +47,8 @@ def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of qrels: columns query and document (texts) and label (int64), in the order of the file.
 
     Raises:
-        DataError: a missing or empty file, a line that has not its four fields, a label that is no integer from
-            -2**53 to 2**53, or a document that a query has twice.
+        DataError: a missing or empty file, a line without its four fields, a label that is no integer from -2**53 to
+            2**53, a document twice.
     """
     return _read(path, _QRELS)
 
@@ -64,15 +63,11 @@ def write_run(
 ) -> None:
     """Write a run, query by query in the order of their first lines, each from its top.
 
-    Args:
-        path: the file.
-        query: query of each line; its text must be without white space and not begin with a byte order mark.
-        document: document of each line, likewise.
-        score: score of each line; it is written with all its digits.
-        tag: name of the run.
+    Scores are written with all their digits.
 
     Raises:
-        DataError: columns of different lengths, names with white space, a score that is not finite.
+        DataError: columns of different lengths, queries or documents with white space or a byte order mark, a score
+            that is not finite.
 
     Examples:
         >>> import tempfile
@@ -99,12 +94,7 @@ def write_run(
 def write_qrels(
     path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], label: ArrayLike
 ) -> None:
-    """Write judgements in their order; labels must be integers, other arguments are those of `write_run`.
-
-    Raises:
-        DataError: columns of different lengths, names with white space, a label that is no integer from -2**53 to
-            2**53.
-    """
+    """Write judgements in their order; labels are integers from -2**53 to 2**53, the rest is as for `write_run`."""
     frame = _frame(path, query, document, "label", label)
     if (bad := frame["label"][~_are_labels(frame["label"].to_numpy())]).size:
         raise DataError(f"{path}: labels must be integers from -2**53 to 2**53, got {bad.iloc[0]:.17g}")
@@ -136,9 +126,7 @@ class JudgedLists:
 def judged_lists(
     run: str | os.PathLike[str] | pd.DataFrame, qrels: str | os.PathLike[str] | pd.DataFrame, *, complete: bool = False
 ) -> JudgedLists:
-    """Bring a run and its judgements together.
-
-    Queries without judgements are left out, as in trec_eval.
+    """Bring a run and its judgements together; queries without judgements are left out, as in trec_eval.
 
     Args:
         run: its file, or the frame of `read_run`.

@@ -57,9 +57,10 @@ _EASY_SEARCH = 5  # evaluations of a line search on smooth ground
 _OUT_OF_RANGE = 1e120  # replaces an objective that is not finite, so that a line search can interpolate
 _NO_PROGRESS = 1e-14  # relative decrease of an objective that is rounding error
 _SCALE = 2.0**30  # torch's L-BFGS drops curvature below an absolute 1e-10; scaling by a power of two is exact
-_STATE = ("loss", "options", "index", "seconds", "stopped", "restarted", "width", "multipliers", "last_slack",
-          "widened", "scorer", "optimizer", "best", "best_index", "best_objective", "best_validation",
-          "halved")  # fmt: skip
+_KEPT = ("index", "seconds", "_stopped", "_restarted", "_last_slack", "_widened", "best_index", "best_objective",
+         "best_validation", "_halved")  # fmt: skip
+_STATE = ("loss", "options", "width", "multipliers", "scorer", "optimizer", "best",
+          *(name.lstrip("_") for name in _KEPT))  # fmt: skip
 _RESUMED = ("optimizer", "learning_rate", "batch_size", "l2", "seed", "schedule", "warmup", "weight_decay", "clip",
             "patience")  # fmt: skip
 _HALVING = 0.5  # of the learning rate on a plateau
@@ -253,24 +254,14 @@ class Fit:
 
     def state_dict(self) -> dict[str, Any]:
         """Return a copy of all that a resumption needs: plain containers, numbers and tensors."""
-        return {
+        return _copy({name.lstrip("_"): getattr(self, name) for name in _KEPT}) | {
             "loss": str(self.loss),
             "options": {name: getattr(self.options, name) for name in _RESUMED},
-            "index": self.index,
-            "seconds": self.seconds,
-            "stopped": self._stopped,
-            "restarted": self._restarted,
             "width": self._width,
             "multipliers": None if self._smoothed is None else self._smoothed.multipliers,
-            "last_slack": self._last_slack,
-            "widened": self._widened,
             "scorer": _copy(dict(self.scorer.state_dict())),
             "optimizer": _copy(self._optimizer.state_dict()),
             "best": _copy(self.best),
-            "best_index": self.best_index,
-            "best_objective": self.best_objective,
-            "best_validation": self.best_validation,
-            "halved": list(self._halved),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -290,13 +281,10 @@ class Fit:
         self.scorer.load_state_dict(state["scorer"])
         if self._smoothed is not None:
             self._smoothed = self._smoothed.at(state["width"], state["multipliers"])
-        self._last_slack, self._widened = state["last_slack"], state["widened"]
         self._optimizer.load_state_dict(_copy(state["optimizer"]))
-        self.index, self.seconds = state["index"], state["seconds"]
-        self._stopped, self._restarted = state["stopped"], state["restarted"]
         self.best = {name: tensor.to(self.device) for name, tensor in _copy(state["best"]).items()}
-        self.best_index, self.best_objective = state["best_index"], state["best_objective"]
-        self.best_validation, self._halved = state["best_validation"], list(state["halved"])
+        for name in _KEPT:
+            setattr(self, name, _copy(state[name.lstrip("_")]))
 
     def _step(self) -> Step:
         before = self.state_dict()

@@ -29,11 +29,9 @@ BLOCKS = 16
 class Rows:
     """Observations, (n, d), checked to be finite, in the type and on the device that a scorer takes them.
 
-    Args:
-        resident: whether all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array
-            (``numpy.load(..., mmap_mode="r")``) is read from disk whenever it is needed.
-        scale: what is applied to rows of float64 first, piece by piece; None for nothing.
-        chosen: numbers of the rows of X that are meant, ascending, (n,); None for all.
+    If `resident`, all rows are kept on the device in that form. Otherwise X is not copied: a memory-mapped array is
+    read from disk whenever it is needed. `scale` is applied to rows of float64 first, piece by piece; `chosen` are the
+    rows of X that are meant, ascending, all by default.
     """
 
     def __init__(

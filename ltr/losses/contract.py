@@ -54,9 +54,6 @@ class RankingLoss(nn.Module, abc.ABC):
     Args:
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
-
-    Raises:
-        ValueError: an option that is none of these.
     """
 
     key: ClassVar[str]
@@ -146,12 +143,9 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.has_few_pairs(length, pairs) or (lists.scores.is_cuda and pairs <= self.few_on_gpu)
 
     def has_few_pairs(self, longest: int, pairs: float, *, times: int = 1) -> bool:
-        """Return whether lists are so short, or their pairs so few, that there is nothing faster than to visit them.
+        """Return whether there is nothing faster than to visit all pairs, in code that is so many `times` as fast.
 
-        Args:
-            longest: length of the longest list.
-            pairs: sum of the squared lengths of all lists.
-            times: how many times as long lists may be, and as many pairs there may be, as in torch.
+        Pairs are counted by the sum of the squared lengths of lists, as in `native`.
         """
         return longest <= times * self.short or pairs <= times * self.few
 
@@ -162,13 +156,8 @@ class RankingLoss(nn.Module, abc.ABC):
     def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled form of the loss for the CPU; None where there is none, or `list_values` is faster.
 
-        By default it is the pass that `compiled` names.
-
-        Args:
-            longest: length of the longest list.
-            pairs: sum of the squared lengths of all lists.
-            equal: whether all lists have the same length.
-            weighted: whether items have weights.
+        By default it is the pass that `compiled` names. The arguments are the length of the longest list, the sum of
+        the squared lengths, whether all lengths are `equal`, and whether items have weights.
         """
         return None if self.compiled is None else list_loss(self.compiled, mean=self.pairs == "mean")
 
@@ -206,15 +195,12 @@ class RankingLoss(nn.Module, abc.ABC):
         list_weight: Tensor | None = None,
         qid: Tensor | None = None,
     ) -> Tensor:
-        """Return the loss of the lists.
+        """Return the loss of the lists: 0-D, or one per list, with qid in the order in which ids first appear.
 
         Args:
             scores: floating point, ``(*batch, list)``.
             labels: relevance, same shape; may be negative where the loss is `signed`.
             mask, weight, list_weight, qid: see the contract at the top of this module.
-
-        Returns:
-            0-D, or ``(*batch,)`` with ``reduction="none"`` (with qid: lists in order of first appearance).
 
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
@@ -300,18 +286,18 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.name
 
 
-def as_function(loss: type[RankingLoss], name: str) -> Callable[..., Tensor]:
+def as_function(loss: type[nn.Module], name: str) -> Callable[..., Tensor]:
     """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
     call = inspect.signature(loss.forward)
     inputs = list(call.parameters.values())[1:]
 
-    def function(scores: Tensor, labels: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
+    def function(*items: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
         about_items = {x.name: given.pop(x.name) for x in inputs if x.name in given}
-        value: Tensor = loss(**given)(scores, labels, **about_items)
+        value: Tensor = loss(**given)(*items, **about_items)
         return value
 
-    parameters = [*inputs, *inspect.signature(loss).parameters.values()]
-    function.__signature__ = call.replace(parameters=parameters)  # type: ignore[attr-defined]
+    options = [x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(loss).parameters.values()]
+    function.__signature__ = call.replace(parameters=[*inputs, *options])  # type: ignore[attr-defined]
     function.__name__ = function.__qualname__ = name
     function.__module__ = loss.__module__
     function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."

@@ -84,11 +84,8 @@ class ListNetLoss(RankingLoss):
     temperature 1.
 
     Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
+        reduction: as for `RankingLoss`.
         temperature: difference of labels at which one item is drawn e times as often as another, > 0.
-
-    Raises:
-        ValueError: an option outside its range.
 
     Examples:
         >>> loss = ListNetLoss()

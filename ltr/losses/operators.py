@@ -38,17 +38,8 @@ def statistic_loss(
 ) -> ListLoss | None:
     """Return the compiled loss of a rank statistic; None if it must be computed for each list apart.
 
-    That is so if its weights depend on the lengths of lists that differ, or if it is a share of hits that is not taken
-    as a share of its ideal value.
-
-    Args:
-        name: name of the compiled loss.
-        mean: whether values are shares of the ideal value.
-        statistic: the statistic.
-        gain: gain of a label.
-        longest: length of the longest list.
-        equal: whether all lists have this length.
-        temperature: unit of score differences.
+    That is so if its weights depend on the lengths of lists that differ, which have the length `longest` if `equal`, or
+    if it is a share of hits that is not taken as a share of its ideal value (`mean`).
     """
     kind = statistic.kind
     if (kind.by not in ("rank", "position") and not equal) or (kind.counts_hits and kind.share_of and not mean):

@@ -73,14 +73,7 @@ class PairwiseLoss(PairLoss):
 
     A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
     `ltr.losses.functions.PairFunction`, which may also bring compiled and near-linear sums and a certified optimum.
-    Its constructor keeps each option of its own as an attribute of the same name and passes the others on.
-
-    Args:
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"`` over the comparable pairs of a list.
-
-    Raises:
-        TypeError: when the loss of a subclass that supplies neither is called.
+    Its constructor keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on.
 
     Examples:
         >>> class Softened(PairwiseLoss):
@@ -357,9 +350,6 @@ class PNormPushLoss(PairLoss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
 
-    Raises:
-        ValueError: an option outside its range.
-
     Examples:
         >>> import torch
         >>> loss = PNormPushLoss(p=2, pairs="sum")
@@ -503,13 +493,7 @@ def two_class_loss(
 ) -> Tensor:
     """Return the sum of ``w_i w_k φ(s_i - s_k)`` over the upper rows i and the lower rows k of each block, 0-D.
 
-    Args:
-        pair: name of φ.
-        scores: floating point, (rows,).
-        upper: whether the row is an upper one, (rows,).
-        block: number of the block of each row, ascending, (rows,).
-        weight: weight w of each row, (rows,); None for 1.
-        total: number by which the sum is divided, without leaving the range on the way; None for 1.
+    The numbers of the blocks ascend. The sum is divided by `total`, if given, without leaving the range on the way.
     """
     if not len(scores):
         return scores.sum()
@@ -528,14 +512,9 @@ def two_class_loss(
 def check_rows(
     scores: Tensor, numbers: dict[str, Tensor], answers: dict[str, Tensor], weight: Tensor | None, qid: Tensor | None
 ) -> Tensor:
-    """Check the inputs of a loss of labels of two fields, and return the second field as booleans.
+    """Check the inputs of a loss of labels of two fields, (rows,) each, and return the second field as booleans.
 
-    Args:
-        scores: floating point, (rows,).
-        numbers: the first field by its name, finite numbers, (rows,).
-        answers: the second field by its name, booleans, or 0 and 1, (rows,).
-        weight: weight of each row, (rows,).
-        qid: list of each row, (rows,).
+    `numbers` has the first field by its name, `answers` the second: booleans, or 0 and 1.
     """
     for name, tensor in (numbers | answers).items():
         if not isinstance(tensor, Tensor):

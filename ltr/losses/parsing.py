@@ -60,11 +60,9 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
 
     Args:
-        text: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"``, ``"exponential"``, ``"logistic"``, ``"margin_mse"``,
-            ``"p_norm_push"``, ``"list_net"``, ``"kl"``, ``"softmax"``, ``"list_mle"``, ``"lambda"`` or ``"smooth"``,
-            with options as in ``"ranknet(pairs=sum)"`` or ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A
-            loss of your own is named by its import path, as in ``"mymodule:MyLoss(width=2)"``. White space around
-            words and numbers is ignored.
+        text: a key of `LOSSES`, such as ``"ranknet"``, with options as in ``"ranknet(pairs=sum)"`` or
+            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is named by its import path, as
+            in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is ignored.
 
     Raises:
         TypeError: neither a string nor a loss.
@@ -108,8 +106,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
 def _value(text: str, default: object) -> object:
     """Return the value of an option, of the type of its default; without a default, a number if the text is one.
 
-    Raises:
-        ValueError: text that is not of that type; the message names the type.
+    Raises ValueError, with the name of the type, for other text.
     """
     if isinstance(default, bool):
         if text not in ("True", "False"):
@@ -127,11 +124,7 @@ def _value(text: str, default: object) -> object:
 
 
 def _imported(path: str) -> type[RankingLoss]:
-    """Return the loss class that an import path names.
-
-    Raises:
-        ValueError: a module that cannot be imported, or that has no such loss.
-    """
+    """Return the loss class that an import path names."""
     found = named_object(f"loss {path}", path)
     if not (inspect.isclass(found) and issubclass(found, RankingLoss)):
         raise ValueError(f"loss {path}: must be a subclass of ltr.losses.RankingLoss, got {found!r}")

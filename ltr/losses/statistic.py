@@ -217,11 +217,7 @@ class LambdaLoss(_StatisticLoss):
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
     LambdaLoss Framework for Ranking Metric Optimization* (2018).
 
-    Args:
-        statistic, gain, reduction, pairs: as for `SmoothStatisticLoss`.
-
-    Raises:
-        ValueError: an unknown option; when called, weights of items or labels below 0.
+    Options and errors are those of `SmoothStatisticLoss`.
 
     Examples:
         >>> loss = LambdaLoss(statistic="mrr")

@@ -28,10 +28,6 @@ class RankingMetrics:
         ties: how tied scores are treated; see `ListOptions`.
         empty: the value of a list for which a measure is undefined; NaN leaves the list out.
 
-    Raises:
-        TypeError: measures that are neither names nor measures.
-        ValueError: no measure at all, an unknown one, or an unknown treatment of ties.
-
     Examples:
         >>> metrics = RankingMetrics(["mrr", "precision@1"])
         >>> metrics.update(torch.tensor([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), torch.tensor([[0, 1, 0], [0, 0, 1]]))
@@ -68,18 +64,10 @@ class RankingMetrics:
         qid: Values | None = None,
         list_weight: Values | None = None,
     ) -> None:
-        """Add a batch of whole lists.
+        """Add a batch of whole lists, in the form that measures take; equal ids `qid` in two calls are two lists.
 
-        Args:
-            scores: floating point, ``(*batch, list)``.
-            labels: nonnegative, same shape.
-            mask: boolean, True where an item is real.
-            qid: the list of each item of flat input; equal ids in two calls are two lists.
-            list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of its list for each item,
-                ``(items,)``. In every call or in none.
-
-        Raises:
-            TypeError, ValueError: inputs that a measure rejects; the state is then unchanged.
+        `list_weight` is the nonnegative weight of each list, ``(*batch,)``, or with `qid` that of its list for each
+        item, ``(items,)``, in every call or in none. Inputs that a measure rejects leave the state unchanged.
         """
         s, y, real, ids, weights = as_tensors(scores, labels=labels, mask=mask, qid=qid, list_weight=list_weight)
         values = evaluate(s, y, self.measures, mask=real, qid=ids, ties=self.ties, empty=self.empty)

@@ -243,8 +243,7 @@ def parse_measure(text: str | Measure) -> Measure:
         text: see the table of this module, or `docs/metrics.md`; white space around words and numbers is ignored.
 
     Raises:
-        TypeError: neither a string nor a measure.
-        ValueError: a string that names no measure, or an option outside its range.
+        TypeError, ValueError: what names no measure, or an option outside its range.
 
     Examples:
         >>> parse_measure("ndcg(gain = linear) @ 10")
@@ -280,11 +279,7 @@ def parse_measure(text: str | Measure) -> Measure:
 
 
 def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
-    """Return the measures that several strings name.
-
-    Raises:
-        TypeError: a single string, and what `parse_measure` raises.
-    """
+    """Return the measures that several strings name; a single string is refused."""
     if isinstance(measures, str):
         raise TypeError(f"measures must be several, such as [{measures!r}], got the string {measures!r}")
     return tuple(parse_measure(measure) for measure in measures)
@@ -301,12 +296,11 @@ def evaluate(
         measures: names or measures; see `parse_measure`.
         options: see `ListOptions`.
 
-    Raises:
-        TypeError: measures that are neither names nor measures, or inputs that `ltr.lists.as_lists` rejects.
-        ValueError: an unknown measure or treatment of ties, or inputs that `ltr.lists.as_lists` rejects.
-
     Returns:
         A dict from the name of each measure to its float64 values, one per list.
+
+    Raises:
+        TypeError, ValueError: an unknown measure or treatment of ties, or inputs that `ltr.lists.as_lists` rejects.
 
     Examples:
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
@@ -334,14 +328,9 @@ def rank_statistic(
     without a positive and a negative.
 
     Args:
-        scores: real numbers, ``(*batch, list)``.
-        labels: nonnegative, same shape.
+        scores, labels, options: as for `evaluate`.
         statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
         gain: ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
-        options: see `ListOptions`.
-
-    Raises:
-        ValueError: labels below 0 (or not 0 and 1 for ``auc``), an unknown statistic, gain or ties.
 
     Source: Rudin & Wang (2018), section 2.2.
 

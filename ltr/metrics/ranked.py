@@ -72,37 +72,21 @@ class TieGroups:
 
 @dataclass(frozen=True, eq=False)
 class RankedLists:
-    """Sorted lists; positions count from 0 at the top of each list.
+    """Sorted lists, with one number per list or per relevant item; positions count from 0 at the top of a list."""
 
-    Attributes:
-        batch: the shape of one value per list.
-        n: the length of each list, int64, (lists,).
-        relevant: the number of relevant items in each list, int64, (lists,).
-        grade: the number of the label of each relevant item, list by list in pessimistic order, (sum of relevant,).
-        levels: the labels by number, float64; the first is 0.
-        position: the position of each relevant item in its list, (sum of relevant,).
-        start: the first position of the tie group of each relevant item, same shape.
-        end: the last position of that group, same shape.
-        tied: whether any two scores of a list are equal.
-        missed: the number of relevant items outside each list, int64, (lists,); None where there are none.
-        missed_grade: the numbers of their labels, list by list.
-        nonrelevant: the number of judged items of label 0 of each list, also outside it, int64, (lists,).
-        judged_only: the lists without their unjudged items; None where all items are judged.
-    """
-
-    batch: torch.Size
-    n: Tensor
-    relevant: Tensor
-    grade: Tensor
-    levels: Tensor
-    position: Tensor
-    start: Tensor
-    end: Tensor
-    tied: bool
-    nonrelevant: Tensor
-    missed: Tensor | None = None
-    missed_grade: Tensor | None = None
-    judged_only: RankedLists | None = None
+    batch: torch.Size  # the shape of one value per list
+    n: Tensor  # the length of each list, int64, (lists,)
+    relevant: Tensor  # the number of relevant items in each list, int64, (lists,)
+    grade: Tensor  # the number of each relevant item's label, list by list in pessimistic order, (sum of relevant,)
+    levels: Tensor  # the labels by number, float64; the first is 0
+    position: Tensor  # of each relevant item in its list, (sum of relevant,)
+    start: Tensor  # the first position of its tie group
+    end: Tensor  # the last position of that group
+    tied: bool  # whether any two scores of a list are equal
+    nonrelevant: Tensor  # the number of judged items of label 0 of each list, also outside it, int64, (lists,)
+    missed: Tensor | None = None  # the number of relevant items outside each list; None where there are none
+    missed_grade: Tensor | None = None  # the numbers of their labels, list by list
+    judged_only: RankedLists | None = None  # without unjudged items; None where all are judged
 
     @property
     def all_relevant(self) -> Tensor:
@@ -318,12 +302,7 @@ def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor
     """Return the sorted keys, and how many low bits of a key are the number of its label.
 
     The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
-    equal where list and score are.
-
-    Args:
-        lists: the items.
-        labels: the number of the label of each item, (items,).
-        levels: the labels by number.
+    equal where list and score are. `labels` are the numbers of the items' labels among `levels`.
     """
     label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
@@ -340,12 +319,8 @@ def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
     """Return keys in ascending order, which is list by list; on a CPU they may be sorted in place.
 
     Where the items of each list stand together, a padded matrix of the lists is sorted by rows: short rows are sorted
-    many times as fast as one long one.
-
-    Args:
-        keys: an integer for each item, those of a list all above those of the one before, (items,).
-        number: the number of each item's list, (items,).
-        n: the length of each list, (lists,).
+    many times as fast as one long one. The keys of a list, whose `number` each item has, and of the length `n`, are all
+    above those of the list before.
     """
     longest = int(n.max()) if len(n) else 0
     fits = keys.device.type == "cpu" and len(n) > 1 and len(n) * longest <= _PADDED * len(keys)

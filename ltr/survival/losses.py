@@ -18,8 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from ltr.checks import one_of
-from ltr.losses.contract import PairsName
-from ltr.losses.pairwise import PairName, TwoFieldLoss, check_rows, two_class_loss
+from ltr.losses.arithmetic import grouped_logsumexp
+from ltr.losses.contract import as_function
+from ltr.losses.pairwise import TwoFieldLoss, check_rows, two_class_loss
 
 TiesName = Literal["efron", "breslow"]
 """How Cox's partial likelihood treats events at the same time."""
@@ -40,9 +41,6 @@ class ConcordanceLoss(TwoFieldLoss):
             ``"exponential"`` exp(-z).
         pairs: ``"mean"`` or ``"sum"`` over the comparable pairs.
 
-    Raises:
-        ValueError: an option that is none of these.
-
     Examples:
         >>> loss = ConcordanceLoss("hinge")
         >>> scores = torch.tensor([0.0, 0.5, 2.0])
@@ -61,13 +59,8 @@ class ConcordanceLoss(TwoFieldLoss):
             event: whether the event happened: booleans, or 0 and 1, ``(rows,)``.
             weight: nonnegative weight of each row, ``(rows,)``.
             qid: integers, the list of each row (a stratum); only rows of one list are compared, ``(rows,)``.
-
-        Raises:
-            TypeError, ValueError: anything else.
         """
-        event = check_rows(scores, {"time": time}, {"event": event}, weight, qid)
-        if not bool((time >= 0).all()):
-            raise ValueError("time must hold finite numbers >= 0, got a negative one")
+        event = _checked_events(scores, time, event, weight, qid)
         with torch.no_grad():
             rows, order, group = _ordered(time, event, qid)
             total = _pair_weight(rows, order, group, event, weight)
@@ -99,9 +92,6 @@ class CoxLoss(nn.Module):
     Args:
         ties: ``"efron"`` or ``"breslow"``, for events at the same time.
 
-    Raises:
-        ValueError: an option that is none of these.
-
     Examples:
         >>> loss = CoxLoss()
         >>> scores = torch.tensor([0.0, 0.0, 0.0])
@@ -121,9 +111,7 @@ class CoxLoss(nn.Module):
         self, scores: Tensor, time: Tensor, event: Tensor, *, weight: Tensor | None = None, qid: Tensor | None = None
     ) -> Tensor:
         """Return the loss, 0-D; arguments are those of `ConcordanceLoss`, and each list has its own baseline hazard."""
-        event = check_rows(scores, {"time": time}, {"event": event}, weight, qid)
-        if not bool((time >= 0).all()):
-            raise ValueError("time must hold finite numbers >= 0, got a negative one")
+        event = _checked_events(scores, time, event, weight, qid)
         weight = torch.ones_like(scores) if weight is None else weight
         real = weight > 0
         if not bool((event & real).any()):
@@ -149,7 +137,7 @@ class CoxLoss(nn.Module):
             first = torch.zeros_like(count)
             first[1:] = count.cumsum(0)[:-1]
             part = (before - first[at]) / count[at]
-            own = _logsumexp_of(s[e] + w[e].log(), at, len(count))[at]
+            own = grouped_logsumexp(s[e] + w[e].log(), at, len(count))[0][at]
             gap = own - below
             gap = gap - gap.detach().clamp(min=0.0)  # not above 0 by rounding
             below = below + torch.log1p(-part * torch.exp(gap))
@@ -159,41 +147,15 @@ class CoxLoss(nn.Module):
         return (value / w[e].sum()).to(given.dtype)
 
 
-def concordance_loss(
-    scores: Tensor,
-    time: Tensor,
-    event: Tensor,
-    *,
-    pair: PairName = "ranknet",
-    pairs: PairsName = "mean",
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-) -> Tensor:
-    """Return the value of a `ConcordanceLoss`.
-
-    Examples:
-        >>> concordance_loss(torch.zeros(3), torch.tensor([1, 2, 3]), torch.tensor([1, 0, 0]), pair="exponential")
-        tensor(1.)
-    """
-    return ConcordanceLoss(pair, pairs=pairs)(scores, time, event, weight=weight, qid=qid)
+concordance_loss = as_function(ConcordanceLoss, "concordance_loss")
+cox_loss = as_function(CoxLoss, "cox_loss")
 
 
-def cox_loss(
-    scores: Tensor,
-    time: Tensor,
-    event: Tensor,
-    *,
-    ties: TiesName = "efron",
-    weight: Tensor | None = None,
-    qid: Tensor | None = None,
-) -> Tensor:
-    """Return the value of a `CoxLoss`.
-
-    Examples:
-        >>> round(cox_loss(torch.zeros(3), torch.tensor([1, 2, 3]), torch.tensor([1, 0, 0])).item(), 4)  # log 3
-        1.0986
-    """
-    return CoxLoss(ties)(scores, time, event, weight=weight, qid=qid)
+def _checked_events(scores: Tensor, time: Tensor, event: Tensor, weight: Tensor | None, qid: Tensor | None) -> Tensor:
+    event = check_rows(scores, {"time": time}, {"event": event}, weight, qid)
+    if not bool((time >= 0).all()):
+        raise ValueError("time must hold finite numbers >= 0, got a negative one")
+    return event
 
 
 def _ordered(time: Tensor, event: Tensor, qid: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -237,13 +199,3 @@ def _by_list(group: Tensor) -> Iterator[slice]:
 def _running_logsumexp(x: Tensor, group: Tensor) -> Tensor:
     """Return ``log sum exp`` of each row and those before it in its list; `group` is descending."""
     return torch.cat([x[one].logcumsumexp(0) for one in _by_list(int(group[0]) - group)])
-
-
-def _logsumexp_of(x: Tensor, group: Tensor, groups: int) -> Tensor:
-    """Return ``log sum exp`` of each group, and 0 for one without rows."""
-    most = torch.full((groups,), -torch.inf, dtype=x.dtype, device=x.device).scatter_reduce(
-        0, group, x.detach(), "amax"
-    )
-    shift = torch.where(torch.isfinite(most), most, 0.0)
-    sums = torch.zeros_like(most).index_add(0, group, torch.exp(x - shift[group]))
-    return torch.where(sums > 0, sums, 1.0).log() + shift

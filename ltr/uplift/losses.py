@@ -14,8 +14,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ltr.losses.contract import PairsName
-from ltr.losses.pairwise import PairName, TwoFieldLoss, check_rows, two_class_loss
+from ltr.losses.contract import as_function
+from ltr.losses.pairwise import TwoFieldLoss, check_rows, two_class_loss
 
 
 class UpliftLoss(TwoFieldLoss):
@@ -35,9 +35,6 @@ class UpliftLoss(TwoFieldLoss):
             `ltr.survival.ConcordanceLoss`.
         pairs: ``"mean"`` or ``"sum"`` over the pairs.
 
-    Raises:
-        ValueError: an option that is none of these.
-
     Examples:
         >>> loss = UpliftLoss("hinge")
         >>> loss(torch.tensor([0.0, 0.5]), torch.tensor([1, 1]), torch.tensor([1, 0]))  # 1 - (0 - 0.5)
@@ -52,9 +49,6 @@ class UpliftLoss(TwoFieldLoss):
             outcome: what happened: 0 and 1, or other finite numbers, ``(rows,)``.
             treatment: whether the row was treated: booleans, or 0 and 1, ``(rows,)``.
             weight: nonnegative weight of each row, ``(rows,)``.
-
-        Raises:
-            TypeError, ValueError: anything else.
         """
         treated = check_rows(scores, {"outcome": outcome}, {"treatment": treatment}, weight, None)
         value = (scores * 0.0).sum()
@@ -83,19 +77,4 @@ class UpliftLoss(TwoFieldLoss):
         return value
 
 
-def uplift_loss(
-    scores: Tensor,
-    outcome: Tensor,
-    treatment: Tensor,
-    *,
-    pair: PairName = "ranknet",
-    pairs: PairsName = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
-    """Return the value of an `UpliftLoss`.
-
-    Examples:
-        >>> uplift_loss(torch.zeros(2), torch.tensor([1, 1]), torch.tensor([1, 0]), pair="exponential")
-        tensor(1.)
-    """
-    return UpliftLoss(pair, pairs=pairs)(scores, outcome, treatment, weight=weight)
+uplift_loss = as_function(UpliftLoss, "uplift_loss")

@@ -168,9 +168,6 @@ def effect_by_top_share(
         shares: shares of rows, above 0 and up to 1.
         level: probability of the intervals, between 0 and 1.
 
-    Raises:
-        ValueError: anything else.
-
     Examples:
         >>> from ltr.uplift import uplift_labels
         >>> [top] = effect_by_top_share([4, 3, 2, 1], uplift_labels([1, 0, 1, 0], [1, 0, 0, 1]), [0.5])

@@ -21,8 +21,7 @@ from ltr.data import (
     read_raw_table,
 )
 from ltr.data.columns import Column
-from ltr.data.encoding import encodings_in
-from ltr.data.kinds import kind_of
+from ltr.data.kinds import MeanEncoding, NumberEncoding, encodings_in, kind_of
 from tests.tiers import examples
 from trainers.cli import main
 from trainers.config import load_config
@@ -208,7 +207,7 @@ def test_dates_of_all_centuries_are_days(day):
     kind = kind_of(Column("d", cells))
     assert kind.name == "date"
     years = {"9999": 2932896, "0001": -719162, "1600": -135140}
-    assert Column("d", cells).dates(kind.date)[0] == next(days for year, days in years.items() if year in day)
+    assert kind.read(Column("d", cells)).numbers[0] == next(days for year, days in years.items() if year in day)
     preparation = TablePreparation().fit(pd.DataFrame({"d": ["2024-01-01", "2024-01-02"]}))
     assert preparation.transform({"d": ["9999-12-31"]}).tolist() == [[2932896.0]]
 
@@ -228,7 +227,7 @@ def test_dates_in_two_formats_are_dates():
     cells = ["2024-05-31", "31.05.2024", "31 May 2024", "05/31/2024", "31-May-2024 6:00 PM", None]
     kind = kind_of(Column("signup", cells))
     assert kind.name == "date"
-    days = Column("signup", cells).dates(kind.date)
+    days = kind.read(Column("signup", cells)).numbers
     assert days[:5].tolist() == [19874.0] * 4 + [19874.75]
 
 
@@ -297,7 +296,7 @@ def test_texts_of_many_values_become_mean_labels_of_other_rows(folder):
     known = [labels[cities[rows] == c] for c in (0, 59)]
     expected = [(one.sum() + 10 * mean) / (len(one) + 10) for one in known]
     np.testing.assert_allclose(split.preparation.transform(table)[:, 0], [*expected, mean], rtol=1e-12)
-    assert encoding.kind == "mean"
+    assert isinstance(encoding, MeanEncoding)
     # signal is not lost: rows of test cities are told apart
     first = cities[split.test.rows] < 20
     assert split.test.X[first, 0].mean() > split.test.X[~first, 0].mean() + 0.15
@@ -472,8 +471,7 @@ def test_each_row_has_one_score_in_any_company(tmp_path_factory, names, seed, mi
         inputs = {}
         for one in encodings_in(run.preparation.read_text(encoding="utf-8")):
             column = one.read(Column(one.column, frame[one.column]))
-            dates = None if one.date is None else column.dates(one.date)
-            given = column.numbers if one.number is not None else dates
+            given = column.numbers if isinstance(one, NumberEncoding) else None
             raw = frame[one.column].fillna("").to_numpy(dtype=object) if given is None else given
             inputs[one.column] = raw
         found = session.run(["score"], {each.name: inputs[each.name] for each in session.get_inputs()})[0]

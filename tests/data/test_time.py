@@ -11,7 +11,8 @@ from sklearn.linear_model import LogisticRegression
 import ltr
 from ltr.data import DataError, TableError
 from ltr.data.columns import Column
-from ltr.data.encoding import Encoding, cross_fitted
+from ltr.data.kinds import MeanEncoding
+from ltr.data.preparation import cross_fitted
 from ltr.data.times import blocks_of, checked_times, times_of
 from ltr.exact import Limits
 from ltr.fitting import held_out
@@ -244,7 +245,7 @@ def test_mean_labels_of_a_category_come_from_earlier_rows():
     n = 600
     week = rng.permutation(np.repeat(np.arange(12), 50))
     city = Column("city", [f"c{number}" for number in rng.integers(0, 60, n)])
-    encoding = Encoding("city", "mean", 0.5, values=tuple(city.counts), means=(0.5,) * len(city.counts))
+    encoding = MeanEncoding("city", tuple(city.counts), means=(0.5,) * len(city.counts), mean=0.5)
     y = rng.integers(0, 2, n).astype(float)
     found = cross_fitted(city, encoding, y, times=week)
     for first in range(2, 12, 2):  # of each block of two weeks; its own labels tell its rows nothing either

@@ -139,45 +139,24 @@ def test_the_level_of_relevance(tmp_path):
     )
 
 
+LINE, JUDGED = "q Q0 a 1 1 x\n", "q 0 a 1\n"
+
+
 @pytest.mark.parametrize(
     ("run", "qrels", "message"),
     [
-        (
-            "q Q0 a 1 0.5 x\nq Q0 a\n",
-            "q 0 a 1\n",
-            "run: each line must read `query Q0 document rank score tag`, got 'q Q0 a' in row 2",
-        ),
-        ("q Q0 a 1 high x\n", "q 0 a 1\n", "run: score must be a finite number, got 'high' in row 1"),
-        ("q Q0 a 1 nan x\n", "q 0 a 1\n", "run: score must be a finite number, got 'nan' in row 1"),
-        ("q Q0 a 1 1 x\nq Q0 a 2 0 x\n", "q 0 a 1\n", "run: a query must have a document once, got 'a' of 'q' again"),
-        (
-            "q Q0 a 1 1 x y\n",
-            "q 0 a 1\n",
-            "run: each line must read `query Q0 document rank score tag`, got Length of header or names does not match",
-        ),
-        (
-            "q Q0 a 1 1 x\n",
-            "\nq 0 a 0.5\n",
-            "qrels: label must be an integer from -2**53 to 2**53, got '0.5' in row 1",
-        ),
-        (
-            "q Q0 a 1 1 x\n",
-            "q 0 a 1e30\n",
-            "qrels: label must be an integer from -2**53 to 2**53, got '1e30' in row 1",
-        ),
-        ("q Q0 a 1 1 x\n", f"q 0 a {2**63}\n", f"2**53, got '{2**63}' in row 1"),
-        ("q Q0 a 1 1 x\n", f"q 0 b 1\nq 0 a {2**53 + 2}\n", f"2**53, got '{2**53 + 2}' in row 2"),
-        ("q Q0 a 1 1 x\nq Q0 a 1 1 x y\n", "q 0 a 1\n", "got Expected 6 fields in line 2, saw 7"),
-        ("q Q0 a 1 1 x\n", "", "qrels: the file has no lines"),
-        ("\n \t\n", "q 0 a 1\n", "run: the file has no lines"),
-        ("q Q0 a 1 1_0 x\n", "q 0 a 1\n", "run: score must be a finite number, got '1_0' in row 1"),
-        (
-            "p Q0 a 1 1 x\n\nq Q0 b 2 0 x\np Q0 a 2 0 x",
-            "q 0 a 1\n",
-            "have a document once, got 'a' of 'p' again in row 3",
-        ),
-        ("q Q0 a 1 1 x\n\nq Q0 b 2 0", "q 0 a 1\n", "got 'q Q0 b 2 0' in row 2"),
-        ("q Q0 a 1 1 x\n", "r 0 a 1\n", "run and qrels must have a query in common, got none"),
+        (f"{LINE}q Q0 a\n", JUDGED, "must read `query Q0 document rank score tag`, got 'q Q0 a' in row 2"),
+        (f"{LINE}\nq Q0 b 2 0", JUDGED, "got 'q Q0 b 2 0' in row 2"),
+        (f"{LINE}q Q0 a 1 1 x y\n", JUDGED, "got Expected 6 fields in line 2, saw 7"),
+        ("q Q0 a 1 1 x y\n", JUDGED, "rank score tag`, got Length of header or names does not match"),
+        ("\n \t\n", JUDGED, "run: the file has no lines"),
+        ("q Q0 a 1 nan x\n", JUDGED, "run: score must be a finite number, got 'nan' in row 1"),
+        ("q Q0 a 1 1_0 x\n", JUDGED, "run: score must be a finite number, got '1_0' in row 1"),
+        (f"{LINE}\np Q0 b 2 0 x\nq Q0 a 2 0 x", JUDGED, "have a document once, got 'a' of 'q' again in row 3"),
+        (LINE, "", "qrels: the file has no lines"),
+        (LINE, "\nq 0 a 0.5\n", "qrels: label must be an integer from -2**53 to 2**53, got '0.5' in row 1"),
+        (LINE, f"q 0 b 1\nq 0 a {2**53 + 2}\n", f"2**53, got '{2**53 + 2}' in row 2"),
+        (LINE, "r 0 a 1\n", "run and qrels must have a query in common, got none"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, run, qrels, message):
@@ -205,6 +184,10 @@ def test_runs_survive_the_file(tmp_path):
     assert frame["query"].tolist() == ["b"] * 10 + ["a"] * 10
     with pytest.raises(DataError, match=r"document must be a text without white space or .*, got 'x y'"):
         write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
+    with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
+        write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
+    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
+        write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
 
 
 NAMES_OF_FILES = ["#1", "x\u00a0y", "\u2028", "NA", "Größe", '"', "007", "\ufffd", "d"]
@@ -245,13 +228,6 @@ def test_frames_are_judged_as_files_are(tmp_path):
         np.testing.assert_array_equal(values, getattr(other, name))
     with pytest.raises(DataError, match=r"frame: a query must have a document once, got '.*' again in row 82"):
         judged_lists(pd.concat([frames[0][:81], frames[0][3:4]]), frames[1])
-
-
-def test_what_cannot_be_written_is_refused(tmp_path):
-    with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
-        write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
-    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
-        write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
 
 
 def test_scores_are_compared_in_double_precision(tmp_path):

@@ -1,31 +1,22 @@
-"""The losses as loops over their formulas, in plain Python floats, and the table of losses that the tests walk."""
+"""The table of losses that the tests walk, and the definitions of all losses, with their slopes, in long double."""
 
-import itertools
-import math
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from ltr import losses
 
-PAIR_FUNCTIONS: dict[str, Callable[[float], float]] = {
-    "ranknet": lambda z: max(0.0, -z) + math.log1p(math.exp(-abs(z))),
-    "hinge": lambda z: max(0.0, 1 - z),
-    "squared_hinge": lambda z: max(0.0, 1 - z) ** 2,
-    "exponential": lambda z: math.exp(-z),
-}
-INNER = {"exponential": PAIR_FUNCTIONS["exponential"], "logistic": PAIR_FUNCTIONS["ranknet"]}
-
 
 @dataclass(frozen=True)
 class Case:
-    """One loss: its name, its functional twin with the same options, and its reference on one list."""
+    """One loss: its name, and its functional twin with the same options."""
 
     name: str
     function: Callable
-    options: dict
-    reference: Callable[..., float]
+    options: dict = field(default_factory=dict)
 
     def module(self, **options):
         loss = losses.parse_loss(self.name)
@@ -43,75 +34,17 @@ class Case:
         return self.name
 
 
-def pairs_of(labels, weight):
-    """All (i, k) with labels_i > labels_k, and what the pair weighs."""
-    for i, k in itertools.permutations(range(len(labels)), 2):
-        if labels[i] > labels[k] and weight[i] * weight[k] > 0:
-            yield i, k, weight[i] * weight[k]
-
-
-def mean_or_sum(terms, pairs):
-    """The weighted mean or sum of (value, weight) terms; 0 without terms."""
-    terms = list(terms)
-    total = math.fsum(value * weight for value, weight in terms)
-    if pairs == "sum" or not terms:
-        return total
-    return total / math.fsum(weight for _, weight in terms)
-
-
-def pairwise(name):
-    def value(scores, labels, weight, pairs):
-        pair_function = PAIR_FUNCTIONS[name]
-        return mean_or_sum(
-            ((pair_function(scores[i] - scores[k]), w) for i, k, w in pairs_of(labels, weight)),
-            pairs,
-        )
-
-    return value
-
-
-def margin_mse(scores, labels, weight, pairs):
-    """The labels are a teacher's scores."""
-    errors = [s - y for s, y in zip(scores, labels, strict=True)]
-    return mean_or_sum((((errors[i] - errors[k]) ** 2, w) for i, k, w in pairs_of(labels, weight)), pairs)
-
-
-def logistic(scores, labels, weight, pairs):
-    loss = PAIR_FUNCTIONS["ranknet"]
-    items = zip(scores, labels, weight, strict=True)
-    return mean_or_sum(((loss(s if y == 1 else -s), w) for s, y, w in items if w > 0), pairs)
-
-
-def p_norm_push(p, inner):
-    def value(scores, labels, weight, pairs):
-        items = range(len(labels))
-        pushes = []
-        for k in items:
-            above = [i for i in items if labels[i] > labels[k] and weight[i] > 0]
-            if above and weight[k] > 0:
-                push = mean_or_sum(((INNER[inner](scores[i] - scores[k]), weight[i]) for i in above), pairs)
-                pushes.append((push**p, weight[k]))
-        return mean_or_sum(pushes, pairs)
-
-    return value
-
-
 CASES = [
-    Case("ranknet", losses.ranknet_loss, {}, pairwise("ranknet")),
-    Case("hinge", losses.pairwise_hinge_loss, {}, pairwise("hinge")),
-    Case("squared_hinge", losses.pairwise_squared_hinge_loss, {}, pairwise("squared_hinge")),
-    Case("exponential", losses.pairwise_exponential_loss, {}, pairwise("exponential")),
-    Case("logistic", losses.logistic_loss, {}, logistic),
-    Case("margin_mse", losses.margin_mse_loss, {}, margin_mse),
-    *(
-        Case(name, losses.p_norm_push_loss, {"p": p, "inner": inner}, p_norm_push(p, inner))
-        for name, p, inner in (
-            ("p_norm_push(p=1)", 1, "exponential"),
-            ("p_norm_push(p=2)", 2, "exponential"),
-            ("p_norm_push(p=3.5)", 3.5, "exponential"),
-            ("p_norm_push(p=4,inner=logistic)", 4, "logistic"),
-        )
-    ),
+    Case("ranknet", losses.ranknet_loss),
+    Case("hinge", losses.pairwise_hinge_loss),
+    Case("squared_hinge", losses.pairwise_squared_hinge_loss),
+    Case("exponential", losses.pairwise_exponential_loss),
+    Case("logistic", losses.logistic_loss),
+    Case("margin_mse", losses.margin_mse_loss),
+    Case("p_norm_push(p=1)", losses.p_norm_push_loss, {"p": 1}),
+    Case("p_norm_push(p=2)", losses.p_norm_push_loss, {"p": 2}),
+    Case("p_norm_push(p=3.5)", losses.p_norm_push_loss, {"p": 3.5}),
+    Case("p_norm_push(p=4,inner=logistic)", losses.p_norm_push_loss, {"p": 4, "inner": "logistic"}),
 ]
 PAIRWISE_CASES = [case for case in CASES if case.pairwise]
 
@@ -131,3 +64,168 @@ def value_and_grad(loss, scores, *args, **kwargs):
     values = loss(scores, *args, **kwargs)
     (grad,) = torch.autograd.grad(values.sum(), scores)
     return values.detach(), grad
+
+
+# --- the definitions in long double, whose range is larger than that of float64 ------------------------------------
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-abs(x)))
+
+
+def sigmoid(x):
+    far = np.exp(-abs(x))
+    return np.where(x > 0, 1, far) / (1 + far)
+
+
+# each with its derivative
+PAIR_FUNCTIONS = {
+    "ranknet": (lambda z: softplus(-z), lambda z: -sigmoid(-z)),
+    "hinge": (lambda z: np.maximum(1 - z, 0), lambda z: -(z < 1).astype(z.dtype)),
+    "squared_hinge": (lambda z: np.maximum(1 - z, 0) ** 2, lambda z: -2 * np.maximum(1 - z, 0)),
+    "exponential": (lambda z: np.exp(-z), lambda z: -np.exp(-z)),
+}
+
+
+def defined(name, scores, labels, weight=None):
+    """The value of a list; its gradient, and the sizes of what that adds up; the sum that the value is a mean of."""
+    weight = torch.ones(len(scores)) if weight is None else weight
+    return _defined(name, *(tuple(torch.as_tensor(x, dtype=torch.float64).tolist()) for x in (scores, labels, weight)))
+
+
+@functools.cache
+def _defined(name, scores, labels, weight):
+    loss = losses.parse_loss(name)
+    s, y, w = (np.asarray(x, dtype=np.longdouble) for x in (scores, labels, weight))
+    with np.errstate(all="ignore"):
+        return globals()[f"_{type(loss).key}"](loss, s, y, w)
+
+
+def _of_pairs(loss, s, y, w):
+    function, derivative = PAIR_FUNCTIONS[type(loss).key]
+    i, k = np.nonzero(y[:, None] > y)
+    share, z = w[i] * w[k], s[i] - s[k]
+    total = 1 if loss.pairs == "sum" else share.sum() or 1
+    slope = share * derivative(z) / total
+    grad, size = np.zeros_like(s), np.zeros_like(s)
+    for at, sign in ((i, 1), (k, -1)):
+        np.add.at(grad, at, sign * slope)
+        np.add.at(size, at, abs(slope))
+    terms = share * function(z)
+    return (terms / total).sum(), grad, size, terms.sum()
+
+
+_ranknet = _hinge = _squared_hinge = _exponential = _of_pairs
+
+
+def _logistic(loss, s, y, w):
+    sign, total = 2 * y - 1, (w.sum() if loss.pairs == "mean" else 1) or 1
+    grad = -sign * w * sigmoid(-sign * s) / total
+    return (w * softplus(-sign * s)).sum() / total, grad, abs(grad), (w * softplus(-sign * s)).sum()
+
+
+def _p_norm_push(loss, s, y, w):
+    function, derivative = PAIR_FUNCTIONS["exponential" if loss.inner == "exponential" else "ranknet"]
+    above = (y[:, None] > y) * w[:, None]
+    z = s[:, None] - s
+    counted = above.sum(0) > 0
+    terms = np.where(above > 0, above * function(z), 0)
+    mean = loss.pairs == "mean"
+    divisor = np.where(counted, above.sum(0), 1) if mean else np.ones_like(s)
+    inner = terms.sum(0) / divisor
+    total = ((w * counted).sum() if mean else 1) or 1
+    pushes = np.where(counted, w * inner**loss.p, 0)
+    slope = np.where(above > 0, above * derivative(z), 0) * (w * loss.p * inner ** (loss.p - 1) / divisor / total)
+    slope = np.where(above > 0, slope, 0)
+    return (pushes / total).sum(), slope.sum(1) - slope.sum(0), abs(slope).sum(1) + abs(slope).sum(0), pushes.sum()
+
+
+def _list_net(loss, s, y, w):
+    log_p, log_q = (
+        x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / np.longdouble(loss.temperature), s)
+    )
+    p, q = w * np.exp(log_p), w * np.exp(log_q)
+    value = -(np.where(p > 0, p * log_q, 0)).sum()
+    return value, q - p, q + p, -log_q.min()
+
+
+def _kl(loss, s, y, w):
+    t = np.longdouble(loss.temperature)
+    log_p, log_q = (x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / t, s / t))
+    p, q = w * np.exp(log_p), w * np.exp(log_q)
+    value = t * t * (np.where(p > 0, p * (log_p - log_q), 0)).sum()
+    return value, t * (q - p), t * (q + p), -t * t * log_q.min()
+
+
+def _margin_mse(loss, s, y, w):
+    i, k = np.nonzero(y[:, None] > y)
+    share, z = w[i] * w[k], (s[i] - s[k]) - (y[i] - y[k])
+    total = 1 if loss.pairs == "sum" else share.sum() or 1
+    grad, size = np.zeros_like(s), np.zeros_like(s)
+    for at, sign in ((i, 1), (k, -1)):
+        np.add.at(grad, at, sign * 2 * share * z / total)
+        np.add.at(size, at, abs(2 * share * z / total))
+    return (share * z**2 / total).sum(), grad, size, (share * z**2).sum()
+
+
+def _softmax(loss, s, y, w):
+    log_q = s - s.max() - np.log((w * np.exp(s - s.max())).sum())
+    drawn, mass = w * np.exp(log_q), w * y
+    total = mass.sum()
+    if total == 0:
+        return np.longdouble(0), np.zeros_like(s), np.zeros_like(s), np.longdouble(0)
+    value = -(np.where(mass > 0, mass * log_q, 0)).sum()
+    part = total if loss.pairs == "mean" else 1
+    return value / part, (total * drawn - mass) / part, (total * drawn + mass) / part, value
+
+
+def _list_mle(loss, s, y, w):
+    counted = np.flatnonzero(y > y.min())
+    total = 1 if loss.pairs == "sum" else w[counted].sum()
+    value, grad, size = np.longdouble(0), np.zeros_like(s), np.zeros_like(s)
+    for i in counted:
+        rest = y <= y[i]
+        largest = s[rest].max()
+        drawn = w[rest] * np.exp(s[rest] - largest)
+        value += w[i] * (largest - s[i] + np.log(drawn.sum()))
+        grad[rest] += w[i] / total * drawn / drawn.sum()
+        size[rest] += w[i] / total * drawn / drawn.sum()
+        grad[i] -= w[i] / total
+        size[i] += w[i] / total
+    return value / total, grad, size, value
+
+
+def _gains(loss, y):
+    gains = 2**y - 1 if loss.gain == "exp2" else y
+    weights = np.asarray(loss.statistic.weights(len(y))[::-1], dtype=np.longdouble)
+    kind, cutoff = loss.statistic.kind, loss.statistic.cutoff
+    gains = (y > 0).astype(gains.dtype) if kind.counts_hits else gains
+    weights = weights / {"top": cutoff, "positives": max(1, (y > 0).sum())}.get(kind.share_of, 1)
+    return gains, weights, (np.sort(gains)[::-1] * weights).sum()
+
+
+def _lambda(loss, s, y, w):
+    gains, weights, ideal = _gains(loss, y)
+    order = np.lexsort((y, -s))
+    own = np.empty_like(weights)
+    own[order] = weights
+    i, k = np.nonzero(y[:, None] > y)
+    change = (gains[i] - gains[k]) * abs(own[i] - own[k])
+    z, total = s[i] - s[k], 1 if loss.pairs == "sum" else ideal
+    terms, slope = np.where(change > 0, change * softplus(-z), 0), -change * sigmoid(-z) / total
+    grad, size = np.zeros_like(s), np.zeros_like(s)
+    for at, sign in ((i, 1), (k, -1)):
+        np.add.at(grad, at, sign * slope)
+        np.add.at(size, at, abs(slope))
+    return (terms / total).sum(), grad, size, terms.sum()
+
+
+def _smooth(loss, s, y, w):
+    gains, weights, ideal = _gains(loss, y)
+    above = sigmoid((s - s[:, None]) / loss.temperature)
+    np.fill_diagonal(above, 0)
+    position = above.sum(1)
+    whole = np.floor(position + 1e-12).astype(int)
+    following = weights[np.minimum(whole + 1, len(y) - 1)]
+    value = ideal - (gains * (weights[whole] + (position - whole) * (following - weights[whole]))).sum()
+    return (value if loss.pairs == "sum" else value / ideal), None, None, value

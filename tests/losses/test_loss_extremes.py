@@ -3,7 +3,6 @@
 The values are held against the definitions in long double, whose range is larger than that of float64.
 """
 
-import functools
 import math
 from unittest import mock
 
@@ -12,7 +11,7 @@ import pytest
 import torch
 
 from ltr.losses import RankingLoss, SmoothStatisticLoss, parse_loss, transforms
-from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, value_and_grad
+from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, defined, value_and_grad
 from tests.losses.test_listwise import NAMES
 from tests.tiers import every_second, slow_but
 
@@ -131,172 +130,11 @@ def labels_of(n, name, graded):
     return (torch.arange(n) + 1) % 2 if grades == 2 else (torch.arange(n) * 2 + 1) % 3
 
 
-# --- the definitions in long double ------------------------------------------------------------------------------
-
-
-def softplus(x):
-    return np.maximum(x, 0) + np.log1p(np.exp(-abs(x)))
-
-
-def sigmoid(x):
-    far = np.exp(-abs(x))
-    return np.where(x > 0, 1, far) / (1 + far)
-
-
-# each with its derivative
-PAIR_FUNCTIONS = {
-    "ranknet": (lambda z: softplus(-z), lambda z: -sigmoid(-z)),
-    "hinge": (lambda z: np.maximum(1 - z, 0), lambda z: -(z < 1).astype(z.dtype)),
-    "squared_hinge": (lambda z: np.maximum(1 - z, 0) ** 2, lambda z: -2 * np.maximum(1 - z, 0)),
-    "exponential": (lambda z: np.exp(-z), lambda z: -np.exp(-z)),
-}
-
-
-@functools.cache
-def reference(name, scores, labels, weight):
-    """Value; gradient, and the sizes of what it adds up; and the sum that the value is a mean of."""
-    loss = parse_loss(name)
-    s, y, w = (np.asarray(x, dtype=np.longdouble) for x in (scores, labels, weight))
-    with np.errstate(all="ignore"):
-        return globals()[f"_{type(loss).key}"](loss, s, y, w)
-
-
-def _of_pairs(loss, s, y, w):
-    function, derivative = PAIR_FUNCTIONS[type(loss).key]
-    i, k = np.nonzero(y[:, None] > y)
-    share, z = w[i] * w[k], s[i] - s[k]
-    total = 1 if loss.pairs == "sum" else share.sum()
-    slope = share * derivative(z) / total
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * slope)
-        np.add.at(size, at, abs(slope))
-    terms = share * function(z)
-    return (terms / total).sum(), grad, size, terms.sum()
-
-
-_ranknet = _hinge = _squared_hinge = _exponential = _of_pairs
-
-
-def _logistic(loss, s, y, w):
-    sign, total = 2 * y - 1, w.sum() if loss.pairs == "mean" else 1
-    grad = -sign * w * sigmoid(-sign * s) / total
-    return (w * softplus(-sign * s)).sum() / total, grad, abs(grad), (w * softplus(-sign * s)).sum()
-
-
-def _p_norm_push(loss, s, y, w):
-    function, derivative = PAIR_FUNCTIONS["exponential" if loss.inner == "exponential" else "ranknet"]
-    above = (y[:, None] > y) * w[:, None]
-    z = s[:, None] - s
-    counted = above.sum(0) > 0
-    terms = np.where(above > 0, above * function(z), 0)
-    mean = loss.pairs == "mean"
-    divisor = np.where(counted, above.sum(0), 1) if mean else np.ones_like(s)
-    inner = terms.sum(0) / divisor
-    total = (w * counted).sum() if mean else 1
-    pushes = np.where(counted, w * inner**loss.p, 0)
-    slope = np.where(above > 0, above * derivative(z), 0) * (w * loss.p * inner ** (loss.p - 1) / divisor / total)
-    slope = np.where(above > 0, slope, 0)
-    return (pushes / total).sum(), slope.sum(1) - slope.sum(0), abs(slope).sum(1) + abs(slope).sum(0), pushes.sum()
-
-
-def _list_net(loss, s, y, w):
-    log_p, log_q = (
-        x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / np.longdouble(loss.temperature), s)
-    )
-    p, q = w * np.exp(log_p), w * np.exp(log_q)
-    value = -(np.where(p > 0, p * log_q, 0)).sum()
-    return value, q - p, q + p, -log_q.min()
-
-
-def _kl(loss, s, y, w):
-    t = np.longdouble(loss.temperature)
-    log_p, log_q = (x - x.max() - np.log((w * np.exp(x - x.max())).sum()) for x in (y / t, s / t))
-    p, q = w * np.exp(log_p), w * np.exp(log_q)
-    value = t * t * (np.where(p > 0, p * (log_p - log_q), 0)).sum()
-    return value, t * (q - p), t * (q + p), -t * t * log_q.min()
-
-
-def _margin_mse(loss, s, y, w):
-    i, k = np.nonzero(y[:, None] > y)
-    share, z = w[i] * w[k], (s[i] - s[k]) - (y[i] - y[k])
-    total = 1 if loss.pairs == "sum" else share.sum()
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * 2 * share * z / total)
-        np.add.at(size, at, abs(2 * share * z / total))
-    return (share * z**2 / total).sum(), grad, size, (share * z**2).sum()
-
-
-def _softmax(loss, s, y, w):
-    log_q = s - s.max() - np.log((w * np.exp(s - s.max())).sum())
-    drawn, mass = w * np.exp(log_q), w * y
-    total = mass.sum()
-    if total == 0:
-        return np.longdouble(0), np.zeros_like(s), np.zeros_like(s), np.longdouble(0)
-    value = -(np.where(mass > 0, mass * log_q, 0)).sum()
-    part = total if loss.pairs == "mean" else 1
-    return value / part, (total * drawn - mass) / part, (total * drawn + mass) / part, value
-
-
-def _list_mle(loss, s, y, w):
-    counted = np.flatnonzero(y > y.min())
-    total = 1 if loss.pairs == "sum" else w[counted].sum()
-    value, grad, size = np.longdouble(0), np.zeros_like(s), np.zeros_like(s)
-    for i in counted:
-        rest = y <= y[i]
-        largest = s[rest].max()
-        drawn = w[rest] * np.exp(s[rest] - largest)
-        value += w[i] * (largest - s[i] + np.log(drawn.sum()))
-        grad[rest] += w[i] / total * drawn / drawn.sum()
-        size[rest] += w[i] / total * drawn / drawn.sum()
-        grad[i] -= w[i] / total
-        size[i] += w[i] / total
-    return value / total, grad, size, value
-
-
-def _gains(loss, y):
-    gains = 2**y - 1 if loss.gain == "exp2" else y
-    weights = np.asarray(loss.statistic.weights(len(y))[::-1], dtype=np.longdouble)
-    kind, cutoff = loss.statistic.kind, loss.statistic.cutoff
-    gains = (y > 0).astype(gains.dtype) if kind.counts_hits else gains
-    weights = weights / {"top": cutoff, "positives": max(1, (y > 0).sum())}.get(kind.share_of, 1)
-    return gains, weights, (np.sort(gains)[::-1] * weights).sum()
-
-
-def _lambda(loss, s, y, w):
-    gains, weights, ideal = _gains(loss, y)
-    order = np.lexsort((y, -s))
-    own = np.empty_like(weights)
-    own[order] = weights
-    i, k = np.nonzero(y[:, None] > y)
-    change = (gains[i] - gains[k]) * abs(own[i] - own[k])
-    z, total = s[i] - s[k], 1 if loss.pairs == "sum" else ideal
-    terms, slope = np.where(change > 0, change * softplus(-z), 0), -change * sigmoid(-z) / total
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * slope)
-        np.add.at(size, at, abs(slope))
-    return (terms / total).sum(), grad, size, terms.sum()
-
-
-def _smooth(loss, s, y, w):
-    gains, weights, ideal = _gains(loss, y)
-    above = sigmoid((s - s[:, None]) / loss.temperature)
-    np.fill_diagonal(above, 0)
-    position = above.sum(1)
-    whole = np.floor(position + 1e-12).astype(int)
-    following = weights[np.minimum(whole + 1, len(y) - 1)]
-    value = ideal - (gains * (weights[whole] + (position - whole) * (following - weights[whole]))).sum()
-    return (value if loss.pairs == "sum" else value / ideal), None, None, value
-
-
 def problems(loss, scores, labels, weight=None):
     """What is wrong with value and gradient on one list, in words."""
     dtype, largest = scores.dtype, torch.finfo(scores.dtype).max
     value, grad = value_and_grad(loss, scores, labels, weight=weight)
-    w = torch.ones(len(scores)) if weight is None else weight
-    expected, slopes, sizes, total = reference(loss.name, *(tuple(x.tolist()) for x in (scores, labels, w)))
+    expected, slopes, sizes, total = defined(loss.name, scores, labels, weight)
     room = 1e-3
     if math.isnan(value):
         yield "the value is NaN"

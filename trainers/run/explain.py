@@ -18,8 +18,8 @@ from rich.text import Text
 from ltr.answer import RowRanges
 from ltr.answer.page import percent
 from ltr.data import format_of
-from ltr.data.encoding import DAYS
 from ltr.data.forms import date_at
+from ltr.data.kinds import DAYS
 from ltr.rankers import Explanation
 from trainers.files import Json, RunError, to_json
 from trainers.ranking import Ranking

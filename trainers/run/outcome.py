@@ -23,7 +23,7 @@ from ltr.answer.page import number as spelt
 from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
-from ltr.data.encoding import notes_on
+from ltr.data.kinds import notes_on
 from ltr.data.table_files import read_file
 from ltr.data.times import Times, times_of
 from ltr.rankers import Choice

@@ -63,7 +63,7 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
     if split.preparation is not None:
         ranker.prepare_with(split.preparation)
     table = None if split.tables is None else split.tables[0]
-    ids = [] if table is None else [name for name, kind in table.kinds.items() if kind.name == "id"]
+    ids = [] if table is None else [name for name, kind in table.kinds.items() if kind.is_id]
     config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)

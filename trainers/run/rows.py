@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ltr.data import DataError, Reading, format_of, read_rows
 from ltr.data.columns import Column
 from ltr.data.dataset import Features
-from ltr.data.encoding import encode, encodings_in, notes_on
+from ltr.data.kinds import encode, encodings_in, notes_on
 from ltr.data.table_files import queries_beside, read_file
 from ltr.data.tables import ids_of
 from trainers.config import AUTO, CARD, EXACT
@@ -99,13 +99,13 @@ def _prepared_rows(
         encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
         how = reading_of(facts)
     query = facts.get("query")
-    plain = {one.column for one in encodings if one.number is not None and one.number.plain}
+    plain = {one.column for one in encodings if one.plain}
     file = read_file(data, how, ids=query, numbers=plain)
     columns = {name: Column(name, values) for name, values in file.columns.items()}
     X = encode(columns, encodings, str(data), new_values=new_values)
     ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
     notes = [f"{data}: {text}" for text in notes_on(columns, encodings)]
-    return X, ids, notes, [one.names[0] for one in encodings if one.kind == "date"]
+    return X, ids, notes, [one.names[0] for one in encodings if one.is_date]
 
 
 def method_of(run: RunFolder, method: str | None) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
 from ltr.data.dataset import Features, checked_groups, checked_names, labels_agree
-from ltr.data.kinds import LEFT_OUT, Kind
+from ltr.data.kinds import Kind, MeanEncoding
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.raw_table import Roles, table_of
@@ -529,7 +529,7 @@ def _check_queries(
 def _prepared(table: Table, preparation: TablePreparation, training: IntArray | slice | None = None) -> Dataset:
     """Return the features of a table; training rows that the preparation learned from get mean labels of other rows."""
     X = preparation.transform_columns(table.columns, table.where, new_values=training is not None)
-    if training is not None and any(one.kind == "mean" for one in preparation.encodings_):
+    if training is not None and any(isinstance(one, MeanEncoding) for one in preparation.encodings_):
         columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
         groups = _numbered_groups(table)
         groups = table.qid if groups is None else groups
@@ -566,7 +566,7 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
 
 def repeated_rows(table: Table) -> int:
     """Return how many rows of a table repeat another one, label included; 0 where rows are alike by chance."""
-    names = [name for name, kind in table.kinds.items() if kind.name not in LEFT_OUT]
+    names = [name for name, kind in table.kinds.items() if not kind.reason]
     if not _tells_rows_apart(table, names):
         return 0
     return len(table.y) - len(np.unique(_hashes(table, names, slice(None))))

@@ -14,17 +14,13 @@ from numpy.typing import NDArray
 from ltr.data import Table, read_columns, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
-from ltr.data.table_files import read_file
-from ltr.data.table_text import TEXT_SUFFIXES
+from ltr.data.table_files import TEXT_SUFFIXES, read_file
 from ltr.list_demands import ListDemand
 from trainers.config.sections import DataConfig
 from trainers.task.data import Split
 
 Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
 """Columns of some rows by name, which a card may ask about."""
-
-ASKED = ("number", "yes/no", "category")
-"""Kinds of the columns of a table that a card may ask about."""
 
 
 def read_labelled(options: DataConfig) -> Table:
@@ -56,7 +52,7 @@ def asked_columns(table: Table, rows: NDArray[np.int64] | slice, kinds: Mapping[
     Raises:
         ValueError: there are none.
     """
-    names = [name for name, kind in kinds.items() if kind.name in ASKED]
+    names = [name for name, kind in kinds.items() if kind.is_asked]
     if not names:
         found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
         raise ValueError(f"no column that a card may ask about: {found}")
@@ -82,7 +78,7 @@ def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
     reasons = {
         name: kind.reason or f"{kind.name}s: turn them into numbers, such as days before today"
         for name, kind in kinds.items()
-        if kind.name not in ASKED
+        if not kind.is_asked
     }
     return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
 
