@@ -225,9 +225,11 @@ def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None
         >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
         " (did you mean 'hinge'?)"
     """
-    match = [own] if (own := (elsewhere or {}).get(word.lower().replace("_", ""))) else []
-    match = match or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {match[0]!r}?)" if match else ""
+    match = (elsewhere or {}).get(word.lower().replace("_", ""))
+    if not match:
+        alike = {one.casefold(): one for one in known}
+        match = next((alike[one] for one in difflib.get_close_matches(word.casefold(), alike, n=1, cutoff=0.6)), None)
+    return f" (did you mean {match!r}?)" if match else ""
 
 
 def check_callable(name: str, value: object) -> None:

@@ -52,7 +52,7 @@ def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
         ((), ('constraints',), ('signs', 'constraints'))
     """
     kept = {"linear": DEMANDS, "trees": ("signs", "forbidden", "max_nonzeros"), "other": ()}[kind]
-    return tuple(name for name in stated(demands) if name not in kept)
+    return tuple(name for name in demands.stated if name not in kept)
 
 
 def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
@@ -93,18 +93,6 @@ def why_refused(
         told = "; ".join(f"{_row_text(row, _named(demands, names))} (it has no weights)" for row in demands.rows)
         return f"does not satisfy the constraints: {told}"
     return ""
-
-
-def stated(demands: Demands) -> tuple[str, ...]:
-    """Return the parameters that state these demands."""
-    has = (
-        demands.signs.any(),
-        demands.required,
-        demands.forbidden,
-        len(demands.rows),
-        demands.max_nonzeros is not None,
-    )
-    return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
 
 
 @dataclass(frozen=True)

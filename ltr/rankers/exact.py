@@ -41,16 +41,14 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.list_demands import ListDemand, OnTop
+from ltr.list_demands import GivenDemands, ListDemand, OnTop, read_all_demands
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demanded import (
     DemandPrice,
-    GivenDemands,
     not_met,
     outcome_of,
-    read_demands_of_ranker,
     refuse_settled,
     solve_under,
 )
@@ -341,7 +339,7 @@ class ExactRanker(Demanding, Scored, Ranker):
 
     def _list_demands(self) -> list[ListDemand | Demand]:
         """Return the demands, of which those in words are read."""
-        return read_demands_of_ranker(self.demands)
+        return read_all_demands(self.demands)
 
     def _checked_starts(
         self,
