@@ -58,6 +58,12 @@ def check_number(name: str, value: object, *, least: float = 0.0, above: float |
         raise ValueError(f"{name} must be a finite number {rule}, got {value!r:.80}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise ValueError unless a value is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be true or false, got {value!r:.80}")
+
+
 def check_cutoff(name: str, cutoff: object) -> None:
     """Raise ValueError unless the N of a cutoff ``@N`` is an integer of at least 1 that torch and NumPy can hold."""
     if not is_whole(cutoff) or not 1 <= cutoff < 2**63:

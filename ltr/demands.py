@@ -265,3 +265,12 @@ class _Columns:
         if word[0] == "*" and not before:
             return "'*' must follow a number"
         return self._no_column(word[0])
+
+
+def signed_sum(terms: Iterable[tuple[bool, str]]) -> str:
+    """Return a sum in words, whose terms say whether they are subtracted, such as ``2 age - bmi``; 0 for none."""
+    text = ""
+    for negative, term in terms:
+        sign = f" {'-' if negative else '+'} " if text else "-" * negative
+        text += f"{sign}{term}"
+    return text or "0"

@@ -19,7 +19,7 @@ from ltr.cards.card import Card, Searched, check_labels
 from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
-from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
+from ltr.checks import as_float, as_sequence, check_flag, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
 from ltr.demands import RankerKind
@@ -225,8 +225,7 @@ class CardRanker(Ranker):
         if self._is_risk:
             self._check_risk()
         one_of("ties", self.ties, get_args(Ties))
-        if not isinstance(self.one_per_feature, bool | np.bool_):
-            raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
+        check_flag("one_per_feature", self.one_per_feature)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         if self.within is not None:

@@ -55,7 +55,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ltr.checks import as_float, check_callable, doubles
+from ltr.checks import as_float, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights
 from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
@@ -205,7 +205,6 @@ class AutoRanker(Demanding, Scored, Ranker):
             ValueError: too few rows to hold some out; constraints that no method or no weights satisfy.
         """
         measure = self._measure()
-        check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
         rows, similar = self._weighted_data(X, y, qid, sample_weight, group, time).with_similar()
@@ -279,8 +278,7 @@ class AutoRanker(Demanding, Scored, Ranker):
             lists = None if rows.lists is None else rows.lists[here]
             orders = [crossed[split.repeat][here], *scores[here].T]
             results[split.name] = [places(order, lists).tolist() for order in orders]
-        given = rows.labels, rows.lists, rows.groups, measure, self.seed, rows.weights
-        gains, deviations = compare(results, splits, [BLEND, *names], *given)
+        gains, deviations = compare(results, splits, [BLEND, *names], rows, measure, self.seed)
         known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
         several = _repeated(rows.take(known), len(held))
         weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several, alike)

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_callable, check_number, check_whole, doubles, one_of
+from ltr.checks import check_flag, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
 from ltr.demands import Demanding, RankerKind
 from ltr.losses import LogisticLoss
@@ -110,8 +110,7 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
         self._measure()
         if self.C != "auto":
             check_number("C", self.C, above=0)
-        if not isinstance(self.standardize, bool | np.bool_):
-            raise ValueError(f"standardize must be true or false, got {self.standardize!r}")
+        check_flag("standardize", self.standardize)
         check_whole("max_iter", self.max_iter, 1)
         rows = self._weighted_data(X, y, qid, sample_weight)
         features, labels, weights = rows.features, rows.labels, rows.weights
@@ -237,7 +236,6 @@ class RankBoostRanker(Scored, Ranker):
         if self.thresholds is not None:
             check_whole("thresholds", self.thresholds, 1)
         one_of("step", self.step, ("bound", "exact"))
-        check_callable("on_round", self.on_round)
         if qid is not None:
             raise DataError("qid: RankBoost learns from one list with labels 0 and 1; the loss exponential takes qid")
         rows = self._weighted_data(X, y, None, sample_weight)

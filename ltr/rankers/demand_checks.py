@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands
+from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands, signed_sum
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import RankBoostRanker
@@ -298,6 +298,5 @@ def _row_text(row: FloatArray, names: Sequence[str]) -> str:
     terms = []
     for j in np.flatnonzero(row).tolist():
         factor = "" if abs(row[j]) == 1 else f"{abs(row[j]):g}*"
-        terms.append(f"{'-' if row[j] < 0 else '+'} {factor}{names[j]}")
-    text = " ".join(terms).removeprefix("+ ") or "0"
-    return f"{f'-{text[2:]}' if text.startswith('- ') else text} >= 0"
+        terms.append((row[j] < 0, f"{factor}{names[j]}"))
+    return f"{signed_sum(terms)} >= 0"

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
+from ltr.checks import as_numbers, as_sequence, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
-from ltr.demands import Demanding, Demands
+from ltr.demands import Demanding, Demands, signed_sum
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
@@ -139,10 +139,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         coef_, intercept_: weights on the raw features, (d,), 0 for features that do not vary, and score of a row of
             zeros.
         units_, points_: with `integer` the unit of each column, and the points for each unit, (d,), else None.
-        solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
-            None after `load`.
-        problem_: the problem that was solved, None after `load` and in copies and pickles: it holds the training data.
-            With several lists and ``"auc"``, its values are mean AUCs plus a constant.
+        solution_, problem_: the `Solution`, with weights on the standardised features that vary, and the problem that
+            was solved; None after `load`, the problem also in copies and pickles, for it holds the training data. With
+            several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
         base_weight_, base_center_: weight and mean of the base score that a `TwoStageRanker` corrects; else 0.
@@ -192,12 +191,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
     ) -> ExactRanker:
-        """Find the weights.
+        """Find the weights; X, y and qid are as in `Ranker`, and a feature must vary in some list.
 
         Args:
-            X: features, (n, d), one of which varies, see `Ranker`.
-            y: labels, (n,).
-            qid: list of each row, (n,); None for one list.
             sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
                 that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
@@ -215,7 +211,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         features, groups = rows.features, rows.lists
         asked = self._given_demands(X, beside, sample_weight).of(rows.labels, groups)
         labels = self._weighted_labels(rows)
-        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
+        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
@@ -255,19 +251,17 @@ class ExactRanker(Demanding, Scored, Ranker):
         if self.coef_ is None:
             return ""
         names = self._column_names if names is None else names
-        text = ""
+        weights, units = (self.coef_ if self.points_ is None else self.points_), self.units_
+        terms = []
         for j in np.flatnonzero(self.coef_).tolist():
-            weight = self.coef_[j] if self.points_ is None else self.points_[j]
-            unit = "" if self.units_ is None or self.units_[j] == 1 else f"per {self.units_[j]:g} "
-            sign = ("- " if weight < 0 else "+ ") if text else ("-" if weight < 0 else "")
-            text += f"{' ' * bool(text)}{sign}{abs(weight):.4g} {unit}{names[j]}"
-        return text or "0"
+            unit = "" if units is None or units[j] == 1 else f"per {units[j]:g} "
+            terms.append((weights[j] < 0, f"{abs(weights[j]):.4g} {unit}{names[j]}"))
+        return signed_sum(terms)
 
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
 
-        The solver does not run again, and this ranker stays as it is. Raises ValueError for an unknown norm, and for a
-        ranker without its problem: read from a file, a copy or a pickle.
+        This ranker stays as it is. One that was read from a file, a copy or a pickle lacks its problem: a ValueError.
         """
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
@@ -347,10 +341,8 @@ class ExactRanker(Demanding, Scored, Ranker):
         d: int,
         warm_starts: Iterable[ArrayLike],
         constraints: LinearConstraints | None,
-        on_progress: Progress | None,
     ) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
-        check_callable("on_progress", on_progress)
         self._demands()
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
         starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
