@@ -24,7 +24,7 @@ from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
 from ltr.data.columns import Column
 from ltr.data.dataset import Features
-from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
+from ltr.rankers.auto import TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.bases import scores_of
 from ltr.rankers.two_stage import TwoStageRanker
@@ -324,43 +324,12 @@ WORDS = {
 """Methods by name, as a page calls them."""
 
 
-def _method_sentence(comparison: Comparison, today: str | None = None) -> str:
-    """Return how a list is ranked, and what does as well; `today` names the column of today's scores.
-
-    Examples:
-        >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
-        >>> noise = dict.fromkeys(same, 0.2)
-        >>> print(_method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
-        Ranked by a blend of a forest and logistic regression; a forest alone is within noise.
-    """
-    words = {**WORDS, TODAY: today or TODAY}
-
-    def said(names: Sequence[str]) -> str:
-        named = [words.get(name, name) for name in names]
-        if len(named) > _NAMED:
-            named = [*named[: _NAMED - 1], f"{len(named) - _NAMED + 1} other methods"]
-        return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-
-    members = [name for name, weight in sorted(comparison.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
-    blended = comparison.chosen == BLEND and len(members) > 1
-    chosen = (
-        f"a blend of {said(members)}"
-        if blended
-        else said(members if comparison.chosen == BLEND else [comparison.chosen])
-    )
-    near = [name for name in comparison.near if name != BLEND and (blended or name not in members)]
-    if not near:
-        return f"Ranked by {chosen}."
-    alone = " alone" if set(near) & set(members) else ""
-    return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
-
-
 def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
     """Return how a fitted ranker ranks a list; `name` is that of its method, of two stages that of the first."""
     first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
     found = f"Ranked by {WORDS.get(name, name)}."
     if isinstance(first, AutoRanker):
-        found = _method_sentence(first.comparison_, today)
+        found = f"Ranked by {first.comparison_.said({**WORDS, TODAY: today or TODAY}, _NAMED)}."
     if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
         part = "list" if ranker.top_k is None else "top of the list"
         found += f" The {part} is then put in the order of a weighted sum of columns."

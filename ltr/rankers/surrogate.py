@@ -564,9 +564,9 @@ def _warn(fit: Fit) -> None:
     if fit.stopped == "max_steps":
         reason = f"stopped at max_steps={options.max_steps} before the tolerance was reached: raise max_steps or l2"
     elif isinstance(loss, RankingLoss) and loss.convex:
-        reason = f"{steps}: rounding keeps the objective above the tolerance of {options.tolerance:g}: raise tolerance or l2"
+        reason = f"{steps}: rounding keeps the objective above the tolerance of {options.tolerance:g}: raise it, or l2"
     else:
-        reason = f"{steps} where no lower value of {loss} is found: the loss is not convex, and other weights may be better"
+        reason = f"{steps} where no lower value of {loss} is found: the loss is not convex, others may be better"
     warnings.warn(reason, ConvergenceWarning, stacklevel=4)
 
 
