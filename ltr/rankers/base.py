@@ -27,10 +27,18 @@ from ltr.data.preparation import TablePreparation
 from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import mean_of_lists, parts_of
 from ltr.rankers.contract import FloatArray, IntArray, Qid, RankerContract
-from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
+from ltr.rankers.files import (
+    KINDS,
+    NewerVersionError,
+    UnknownClassError,
+    described,
+    read_state,
+    state_of,
+    suffix_of,
+    write_state,
+)
 from ltr.rankers.inputs import LabelledRows, labels_and_lists
 from ltr.rankers.onnx import write_onnx
-from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import (
     Explanation,
     explanation,

@@ -237,7 +237,9 @@ def refused():
         "with several scores for a row": RandomForestClassifier(3).fit(X, three),
         "labels of one class": ExtraTreesClassifier(3).fit(X, 0 * y),
         "a model with several": DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])),
-        "a model with several scores for a row": GradientBoostingClassifier(n_estimators=2).fit(np.nan_to_num(X), three),
+        "a model with several scores for a row": GradientBoostingClassifier(n_estimators=2).fit(
+            np.nan_to_num(X), three
+        ),
         "starts from the scores of init=Ridge": GradientBoostingRegressor(n_estimators=2, init=Ridge()).fit(
             np.nan_to_num(X), y
         ),
