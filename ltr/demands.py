@@ -271,6 +271,6 @@ def signed_sum(terms: Iterable[tuple[bool, str]]) -> str:
     """Return a sum in words, whose terms say whether they are subtracted, such as ``2 age - bmi``; 0 for none."""
     text = ""
     for negative, term in terms:
-        sign = f" {'-' if negative else '+'} " if text else "-" * negative
+        sign = f" {'-' if negative else '+'} " if text else "-" if negative else ""
         text += f"{sign}{term}"
     return text or "0"
