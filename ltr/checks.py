@@ -58,6 +58,12 @@ def check_number(name: str, value: object, *, least: float = 0.0, above: float |
         raise ValueError(f"{name} must be a finite number {rule}, got {value!r:.80}")
 
 
+def check_flag(name: str, value: object) -> None:
+    """Raise ValueError unless a value is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be true or false, got {value!r:.80}")
+
+
 def check_cutoff(name: str, cutoff: object) -> None:
     """Raise ValueError unless the N of a cutoff ``@N`` is an integer of at least 1 that torch and NumPy can hold."""
     if not is_whole(cutoff) or not 1 <= cutoff < 2**63:
@@ -168,8 +174,8 @@ class UntrustedError(ValueError):
 def trusting(allowed: bool) -> Iterator[None]:
     """Return a context in which code that files and texts name by import path may be run, or may not be.
 
-    Outside of any such context it may be: who calls a function with a name wants what it names. Where a file comes from
-    somebody else, ``with trusting(False)`` makes `imported` raise UntrustedError before anything is imported.
+    Outside of any it may be. Where a file comes from somebody else, ``with trusting(False)`` makes `imported` raise
+    UntrustedError before anything is imported.
     """
     before = _TRUSTED.set(allowed)
     try:
@@ -186,9 +192,7 @@ def is_trusting() -> bool:
 def imported(what: str, module: str) -> ModuleType:
     """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`.
 
-    Raises:
-        UntrustedError: within ``trusting(False)``; nothing is imported.
-        ValueError: the module cannot be imported.
+    Within ``trusting(False)`` nothing is imported, and UntrustedError is raised.
     """
     if not is_trusting():
         advice = "add --trust if you trust whoever wrote it"
@@ -214,20 +218,19 @@ def _place_of(module: str) -> str:
 
 
 def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None = None) -> str:
-    """Return `` (did you mean 'top_k'?)`` for a near miss, else an empty text.
+    """Return `` (did you mean 'top_k'?)`` for a near miss of a known word, else an empty text.
 
-    Args:
-        word: what was given.
-        known: the words that there are.
-        elsewhere: words of other libraries, in lower case without underscores, and what they are called here.
+    `elsewhere` has words of other libraries, in lower case without underscores, and what they are called here.
 
     Examples:
         >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
         " (did you mean 'hinge'?)"
     """
-    match = [own] if (own := (elsewhere or {}).get(word.lower().replace("_", ""))) else []
-    match = match or difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f" (did you mean {match[0]!r}?)" if match else ""
+    match = (elsewhere or {}).get(word.lower().replace("_", ""))
+    if not match:
+        alike = {one.casefold(): one for one in known}
+        match = next((alike[one] for one in difflib.get_close_matches(word.casefold(), alike, n=1, cutoff=0.6)), None)
+    return f" (did you mean {match!r}?)" if match else ""
 
 
 def check_callable(name: str, value: object) -> None:
@@ -237,11 +240,7 @@ def check_callable(name: str, value: object) -> None:
 
 
 def as_number(text: str) -> float:
-    """Return the float64 that a word in a name stands for, such as ``"0.5"``, ``"1e-3"`` or ``"e"``.
-
-    Raises:
-        ValueError: a word that is not a number written with the digits 0 to 9, without separators.
-    """
+    """Return the float64 that a word in a name stands for, such as ``"0.5"`` or ``"e"``, or raise ValueError."""
     if text == "e":
         return math.e
     if _NUMBER.fullmatch(text) is None:
@@ -250,20 +249,14 @@ def as_number(text: str) -> float:
 
 
 def without_spaces(text: str) -> str:
-    """Return a name such as ``dcg(base=2)@10`` without the white space around its words and numbers.
-
-    White space within a word or a number is kept, so that it is refused: ``@1 0`` does not become ``@10``.
-    """
+    """Return a name such as ``dcg(base=2)@10`` without white space, but for that within words, which is refused."""
     return "".join(part.strip() for part in _PUNCTUATION.split(text))
 
 
 def read_call(what: str, text: str) -> tuple[str, tuple[str, ...]]:
     """Return the name in a text such as ``name(option=value,...)``, and its options as texts.
 
-    White space around words and numbers is ignored.
-
-    Raises:
-        ValueError: another text; the message begins with `what`.
+    White space around words is ignored; the ValueError for another text begins with `what`.
 
     Examples:
         >>> read_call("loss", "smooth(statistic = dcg(base=e)@10, temperature=0.1)")
@@ -288,11 +281,7 @@ def split_at_commas(text: str) -> list[str]:
 
 
 def named_object(what: str, path: str) -> Any:  # noqa: ANN401 (a class or any other object)
-    """Return what an import path such as ``mymodule:MyLoss`` names.
-
-    Raises:
-        ValueError: a module that cannot be imported, or that has no such name; the message begins with `what`.
-    """
+    """Return what an import path such as ``mymodule:MyLoss`` names; a ValueError begins with `what`."""
     module, _, name = path.partition(":")
     found: Any = imported(what, module)
     for part in name.split("."):
@@ -303,12 +292,9 @@ def named_object(what: str, path: str) -> Any:  # noqa: ANN401 (a class or any o
 
 
 def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
-    """Return all that is wrong in one message, with a count where it is more than one line.
+    """Return all that is wrong in one message, with a count of `what` the lines are where there are several.
 
-    Args:
-        where: where it is wrong, such as the path of a file; empty for nowhere in particular.
-        lines: at least one.
-        what: what the lines are, in the plural.
+    `where` is the place, such as the path of a file; empty for nowhere in particular.
     """
     heading = f"{where}: " if where else ""
     return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)

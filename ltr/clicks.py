@@ -8,11 +8,10 @@ items (*intervention harvesting*), and `PositionBias.weights` makes of them the 
 Where each item was shown once, `fit_with_position_bias` learns propensities and ranker from the same clicks.
 
 Sources: Joachims, Swaminathan & Schnabel, *Unbiased Learning-to-Rank with Biased Feedback* (2017), for the weights;
-Agarwal, Zaitsev, Wang, Li, Najork & Joachims, *Estimating Position Bias without Intrusive Interventions* (2019), for
-items shown at several positions; Ai, Bi, Luo, Guo & Croft, *Unbiased Learning to Rank with Unbiased Propensity
-Estimation* (2018), for learning both from the same clicks; Hausman, Hall & Griliches, *Econometric Models for Count
-Data* (1984), for the conditional likelihood, and Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data
-Models* (1999), for why it needs the model of the mean alone.
+Agarwal et al., *Estimating Position Bias without Intrusive Interventions* (2019), for items shown at several positions;
+Ai et al., *Unbiased Learning to Rank with Unbiased Propensity Estimation* (2018), for learning both from the same
+clicks; Hausman, Hall & Griliches, *Econometric Models for Count Data* (1984), for the conditional likelihood;
+Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data Models* (1999), for why the mean alone matters.
 """
 
 from __future__ import annotations
@@ -192,24 +191,16 @@ def fit_with_position_bias(
     A round fits the ranker with the inverse propensity weights so far, at first 1, and takes rows to which it gives
     about the same score for the same item: `estimate_position_bias` then finds the propensities for the next round.
     Scores come from fits to other queries, because a ranker that has seen a click scores the row by it. Rounds end when
-    no propensity changes by more than one in a hundred.
-
-    What is needed is that rows of the same score are about as relevant wherever they were shown. If the lists were
-    ordered by something relevant that the ranker does not have, the estimate is wrong, and its intervals do not show
-    it: rows of the same score were then more relevant at the top.
+    no propensity changes by more than one in a hundred. Rows of the same score must be about as relevant wherever they
+    were shown: where lists were ordered by something relevant that the ranker does not have, the estimate is wrong.
 
     Args:
         ranker: an estimator with ``fit(X, y, qid, sample_weight=...)`` and ``predict(X)``; a copy of it is fitted. Its
             loss has to count weights, see `docs/clicks.md`: ``SurrogateRanker("ranknet(pairs=sum)")``.
-        X: features, an array or a frame, (rows, d).
-        clicked: whether each row was clicked, (rows,).
-        qid: list in which each row was shown, (rows,).
-        position: position at which it was shown there, from 1, (rows,).
-        shape: as that of `estimate_position_bias`.
-        rounds: largest number of rounds.
-        bins: groups of rows by score, from each part of the queries.
-        folds: parts of the queries, each scored by a fit to the others, at least 2.
-        largest: as that of `PositionBias.weights`.
+        X, clicked, qid, position: features, clicks, list of each row, and its position there, from 1.
+        shape, largest: as those of `estimate_position_bias` and of `PositionBias.weights`.
+        rounds, bins, folds: largest number of rounds; groups of rows by score, from each part of the queries; and parts
+            of the queries, each scored by a fit to the others.
 
     Raises:
         ValueError: what `estimate_position_bias` and the ranker's `fit` raise, and numbers below their bounds.
@@ -299,13 +290,8 @@ class _Likelihood:
         """Return the standard deviation of each log propensity, (positions,), from the scatter of items' slopes."""
         slopes = (self.clicked - sparse.diags_array(self.clicked.sum(1)) @ self.shares(t)) @ self.design
         inverse = np.linalg.pinv(self.curvature(t) * self.clicked.sum())
-        return np.asarray(
-            np.sqrt(
-                np.einsum("ki,ij,kj->k", self.design, inverse @ (slopes.T @ slopes) @ inverse, self.design).clip(
-                    min=0.0
-                )
-            )
-        )
+        covariance = inverse @ (slopes.T @ slopes) @ inverse
+        return np.asarray(np.sqrt(np.einsum("ki,ij,kj->k", self.design, covariance, self.design).clip(min=0.0)))
 
 
 def _check_determined(
@@ -332,11 +318,11 @@ def _check_determined(
     size = np.bincount(part)[part]
     apart = known[part != part[np.argmax(size)]]
     if len(apart):
-        raise ValueError(
-            f"position must be connected with the others by clicks on items that were shown at both, in either "
-            f"direction, which is not so for {_listed(apart)}: leave the rows of these positions out, use a longer "
-            "log, or shape='power'"
+        rule = (
+            "position must be connected with the others by clicks on items that were shown at both, in either direction"
         )
+        advice = "leave the rows of these positions out, use a longer log, or shape='power'"
+        raise ValueError(f"{rule}, which is not so for {_listed(apart)}: {advice}")
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[np.generic]:

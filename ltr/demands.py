@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.checks import is_whole
+from ltr.checks import as_float, is_whole, nearest
 from ltr.data.kinds import features_of
 
 __all__ = ["DEMANDS", "Column", "Demanding", "Demands", "RankerKind", "Row", "read_demands"]
@@ -29,11 +28,11 @@ DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
 """Arguments of `read_demands` that state demands, which are parameters of rankers, too."""
 
 _SIGNS = {"+": 1.0, "-": -1.0}
-_WORDS = (
-    r"(?P<operator>>=|<=|==|=)|(?P<name>{names})(?![\w.])|(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"
-    r"|(?P<sign>[+-])|(?P<times>\*)|(?P<other>[^\s*+\-<>=]+|[<>])"
+_TERM = (
+    r"\s*(?P<operator>>=|<=|==?)?\s*(?P<sign>[+-])?\s*"
+    r"(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])\s*(?P<times>\*)?\s*)?(?:(?P<name>{names})(?![\w.]))?\s*"
 )
-_MOST = 3  # nearest names in a message
+_WORD = re.compile(r"[^\s*+\-<>=]+|.")
 
 
 @dataclass(frozen=True)
@@ -51,11 +50,15 @@ class Demands:
     rows: FloatArray
     max_nonzeros: int | None = None
 
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The parameters that state these demands."""
+        has = self.signs.any(), self.required, self.forbidden, len(self.rows), self.max_nonzeros is not None
+        return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
+
     def __bool__(self) -> bool:
         """Whether anything is demanded."""
-        return bool(
-            self.signs.any() or self.required or self.forbidden or len(self.rows) or self.max_nonzeros is not None
-        )
+        return bool(self.stated)
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -87,7 +90,7 @@ def read_demands(
     There are d columns, which may have names. They may be features that are made of the columns of a table
     (`ltr.data.kinds`): the name of a table's column stands for its number, with or without a feature for missing
     values; where it is forbidden, for all of its features. `on_error` is called with the argument, the rule that it
-    breaks and the value; without it, one ValueError says everything that is wrong, with the nearest names.
+    breaks and the value; without it, one ValueError says everything that is wrong.
 
     Examples:
         >>> demands = read_demands(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
@@ -96,8 +99,8 @@ def read_demands(
         >>> read_demands(2, ["age", "bmi"], required=["bni"], forbidden=["agee"])
         Traceback (most recent call last):
         ...
-        ValueError: required: there is no column 'bni'; nearest is 'bmi'
-        forbidden: there is no column 'agee'; nearest is 'age'
+        ValueError: required: there is no column 'bni' (did you mean 'bmi'?)
+        forbidden: there is no column 'agee' (did you mean 'age'?)
     """
     found: list[str] = []
 
@@ -107,31 +110,36 @@ def read_demands(
         else:
             on_error(argument, rule, value)
 
-    columns = _Columns(d, names)
+    columns = _Columns(d, names, wrong)
     sign = np.zeros(d)
-    for column, text in _mapping("signs", signs, wrong).items():
-        at = columns.find("signs", column, wrong)
+    if signs is not None and not isinstance(signs, Mapping):
+        wrong("signs", f"must give columns a sign, such as {{'age': '+'}}, got {signs!r:.80}", signs)
+        signs = None
+    for column, text in (signs or {}).items():
+        at = columns.find("signs", column)
         if text not in _SIGNS:
             wrong("signs", f"the sign of {column!r} must be '+' or '-', got {text!r:.80}", text)
         elif at is not None:
             sign[at] = _SIGNS[text]
-    needed, unused = (
-        [at for column in _listed(name, given, wrong) for at in columns.find_all(name, column, wrong, every=every)]
-        for name, given, every in (("required", required, False), ("forbidden", forbidden, True))
-    )
+    given = {"required": required, "forbidden": forbidden, "constraints": constraints}
+    for name, value in given.items():
+        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+            wrong(name, f"must be a list, got {value!r:.80}", value)
+            given[name] = ()
+    needed = sorted({at for column in given["required"] for at in columns.find_all("required", column)})
+    unused = sorted({at for column in given["forbidden"] for at in columns.find_all("forbidden", column)})
     for at in sorted(set(needed) & set(unused)):
-        wrong("forbidden", f"{columns.name(at)} is required", columns.name(at))
+        wrong("forbidden", f"{columns.names[at]} is required", columns.names[at])
     if max_nonzeros is not None and not (is_whole(max_nonzeros) and max_nonzeros >= 1):
         wrong("max_nonzeros", f"must be an integer >= 1 or None for no limit, got {max_nonzeros!r}", max_nonzeros)
-    elif max_nonzeros is not None and len(set(needed)) > max_nonzeros:
-        rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(set(needed))}"
-        wrong("required", rule, [columns.name(at) for at in needed])
-    rows = [row for given in _listed("constraints", constraints, wrong) for row in columns.rows(given, wrong)]
+    elif max_nonzeros is not None and len(needed) > max_nonzeros:
+        rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(needed)}"
+        wrong("required", rule, [columns.names[at] for at in needed])
+    rows = [row for one in given["constraints"] for row in columns.rows(one)]  # type: ignore[arg-type]
     if found:
         raise ValueError("\n".join(found))
     most = None if max_nonzeros is None else int(max_nonzeros)
-    factors = np.array(rows).reshape(len(rows), d)
-    return Demands(sign, tuple(sorted(set(needed))), tuple(sorted(set(unused))), factors, most)
+    return Demands(sign, tuple(needed), tuple(unused), np.array(rows).reshape(len(rows), d), most)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -156,134 +164,113 @@ class Demanding:
         return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
 
 
-_Wrong = Callable[[str, str, object], None]
-
-
 class _Columns:
-    """Columns by name and number."""
+    """Columns by name and number; `wrong` is called with what is wrong with an argument, see `read_demands`."""
 
-    def __init__(self, d: int, names: Sequence[str] | None) -> None:
-        self._d = d
-        self._names = None if names is None else list(names)
+    def __init__(self, d: int, names: Sequence[str] | None, wrong: Callable[[str, str, object], None]) -> None:
+        self._d, self._named, self._wrong = d, names is not None, wrong
+        self.names = [str(j) for j in range(d)] if names is None else list(names)
         # in texts, columns without names are x0, x1, ...
-        self._words = {name: at for at, name in enumerate(names or [f"x{j}" for j in range(d)])}
+        self._places = {name: at for at, name in enumerate(names or [f"x{j}" for j in range(d)])}
         # longest names first, for one may contain another
-        known = "|".join(re.escape(name) for name in sorted(self._words, key=len, reverse=True)) or r"(?!)"
-        self._pattern = re.compile(_WORDS.format(names=known))
+        known = "|".join(re.escape(name) for name in sorted(self._places, key=len, reverse=True)) or r"(?!)"
+        self._term = re.compile(_TERM.format(names=known))
 
-    def name(self, at: int) -> str:
-        return str(at) if self._names is None else self._names[at]
-
-    def find(self, argument: str, column: object, wrong: _Wrong) -> int | None:
+    def find(self, argument: str, column: object) -> int | None:
         """Return the number of a column, None after an error."""
         if is_whole(column) and 0 <= column < self._d:
             return int(column)
-        if isinstance(column, str) and self._names is not None:
-            if column in self._words:
-                return self._words[column]
-            if made := features_of(column, self._names):
-                if not made[0].startswith((f"{column} = ", f"{column} is missing")):
-                    return self._words[made[0]]
-                wrong(argument, f"column {column!r} becomes {quoted(made)}: name one of them", column)
-                return None
-            wrong(argument, f"there is no column {column!r}{self._nearest(column)}", column)
+        if isinstance(column, str) and self._named:
+            if column in self._places:
+                return self._places[column]
+            made = features_of(column, self.names)
+            if made and not made[0].startswith((f"{column} = ", f"{column} is missing")):
+                return self._places[made[0]]
+            several = f"column {column!r} becomes {', '.join(map(repr, made))}: name one of them"
+            self._wrong(argument, several if made else self._no_column(column), column)
         elif isinstance(column, str):
-            wrong(argument, f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}", column)
+            rule = f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}"
+            self._wrong(argument, rule, column)
         else:
-            have = "a column name or a number" if self._names is not None else "a column number"
-            wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
+            have = "a column name or a number" if self._named else "a column number"
+            self._wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
         return None
 
-    def find_all(self, argument: str, column: object, wrong: _Wrong, *, every: bool) -> list[int]:
-        """Return the number of a column, or those of `every` feature that is made of it; none after an error."""
-        if every and isinstance(column, str) and self._names is not None and (made := features_of(column, self._names)):
-            return [self._words[name] for name in made]
-        return [at for at in [self.find(argument, column, wrong)] if at is not None]
+    def find_all(self, argument: str, column: object) -> list[int]:
+        """Return the number of a column, or those of all features that are made of a forbidden one."""
+        made: Sequence[str] = ()
+        if argument == "forbidden" and isinstance(column, str) and self._named:
+            made = features_of(column, self.names)
+        found = [self._places[name] for name in made] or [self.find(argument, column)]
+        return [at for at in found if at is not None]
 
-    def _nearest(self, word: str) -> str:
-        near = difflib.get_close_matches(word, list(self._words), n=_MOST, cutoff=0.5)
-        some = near or list(self._words)[:_MOST]
-        told = quoted(some)
-        return f"; nearest {'is' if len(near) == 1 else 'are'} {told}" if near else f"; columns are {told}, ..."
+    def _no_column(self, word: str) -> str:
+        known = nearest(word, self._places) or f"; columns are {', '.join(map(repr, list(self._places)[:3]))}, ..."
+        return f"there is no column {word!r}{known}"
 
-    def rows(self, given: object, wrong: _Wrong) -> list[FloatArray]:
+    def rows(self, given: object) -> list[FloatArray]:
         """Return the factors of a row, two of them for an equation, none after an error."""
         if isinstance(given, str):
-            return self._parsed(given, wrong)
-        if isinstance(given, Mapping):
-            row = np.zeros(self._d)
-            for column, factor in given.items():
-                at = self.find("constraints", column, wrong)
-                if isinstance(factor, bool) or not isinstance(factor, int | float) or not np.isfinite(factor):
-                    wrong("constraints", f"the factor of {column!r} must be a finite number, got {factor!r:.80}", given)
-                elif at is not None:
-                    row[at] += factor
-            return [row]
-        wrong("constraints", f"must be texts such as 'age >= 2*bmi', got {given!r:.80}", given)
-        return []
-
-    def _parsed(self, given: str, wrong: _Wrong) -> list[FloatArray]:
-        """Return the factors of a row in words: terms such as ``2*bmi``, of which those after the operator count -1."""
-        row, operator, side = np.zeros(self._d), "", 1.0
-        sign, factor, last = 1.0, None, ""  # of the term that is being read, and the kind of the word before
-        problems: list[str] = []
-        for match in self._pattern.finditer(given):
-            kind, text = str(match.lastgroup), match.group()
-            if kind in ("name", "number") and last not in ("", "operator", "sign", *(["times"] * (kind == "name"))):
-                problems.append(f"there is no operator before {text!r}")
-            if kind == "name":
-                row[self._words[text]] += side * sign * (1.0 if factor is None else factor)
-                sign, factor = 1.0, None
-            elif kind == "number":
-                factor = float(text)
-            elif kind == "times":
-                problems += [] if last == "number" else ["'*' must follow a number"]
-            elif kind == "other":
-                comparison = f"{text!r} is none of >=, <= and ="
-                problems.append(comparison if text in "<>" else f"there is no column {text!r}{self._nearest(text)}")
-                factor = None
-            else:
-                problems += self._constant(factor)
-                factor = None
-                if kind == "sign":
-                    sign = _SIGNS[text] * (sign if last == "sign" else 1.0)
-                else:
-                    problems += ["there is more than one of >=, <= and ="] if operator else []
-                    operator, side, sign = text, -1.0, 1.0
-            last = kind
-        problems += self._constant(factor)
-        if last in ("operator", "sign", "times"):
-            problems.append("something is missing at the end")
-        if not operator and not problems:
-            problems.append("there is none of >=, <= and =")
-        if problems:
-            wrong("constraints", f"{given!r}: {'; '.join(dict.fromkeys(problems))}", given)
+            try:
+                return self._parsed(given)
+            except ValueError as error:
+                self._wrong("constraints", f"{given!r}: {error}", given)
+                return []
+        if not isinstance(given, Mapping):
+            self._wrong("constraints", f"must be texts such as 'age >= 2*bmi', got {given!r:.80}", given)
             return []
+        row = np.zeros(self._d)
+        for column, factor in given.items():
+            at = self.find("constraints", column)
+            if isinstance(factor, bool) or not np.isfinite(as_float(factor)):
+                rule = f"the factor of {column!r} must be a finite number, got {factor!r:.80}"
+                self._wrong("constraints", rule, given)
+            elif at is not None:
+                row[at] += factor
+        return [row]
+
+    def _parsed(self, text: str) -> list[FloatArray]:
+        """Return the factors of a row in words: terms such as ``2*bmi``, of which those after the operator count -1."""
+        row, operator, at = np.zeros(self._d), "", 0
+        while at < len(text):
+            term = self._term.match(text, at)
+            assert term is not None  # all its parts may be missing
+            number, name = term["number"], term["name"]
+            if name is None and (number is None or term["times"]):
+                raise ValueError(self._misread(text[term.end() :], "number" if number else ""))
+            if at > 0 and not (term["operator"] or term["sign"]):
+                raise ValueError(f"there is no operator before {number or name!r}")
+            if name is not None and number is not None and not term["times"]:
+                raise ValueError(f"there is no operator before {name!r}")
+            if name is None and float(number) != 0:
+                raise ValueError(f"the number {number} stands alone: only ratios of weights matter, so it must be 0")
+            if term["operator"] and operator:
+                raise ValueError("there is more than one of >=, <= and =")
+            operator = term["operator"] or operator
+            if name is not None:
+                side = -1.0 if operator else 1.0
+                row[self._places[name]] += side * _SIGNS[term["sign"] or "+"] * float(number or 1.0)
+            at = term.end()
+        if not operator:
+            raise ValueError("there is none of >=, <= and =")
         return {">=": [row], "<=": [-row]}.get(operator, [row, -row])
 
-    @staticmethod
-    def _constant(factor: float | None) -> list[str]:
-        """Return what is wrong with a number that no name follows."""
-        if not factor:
-            return []
-        return [f"the number {factor:g} stands alone: only ratios of weights matter, so it must be 0"]
+    def _misread(self, rest: str, before: str) -> str:
+        """Return what is wrong with the rest of a row, where a column should stand."""
+        word = _WORD.match(rest)
+        if word is None:
+            return "something is missing at the end"
+        if word[0] in "<>":
+            return f"{word[0]!r} is none of >=, <= and ="
+        if word[0] == "*" and not before:
+            return "'*' must follow a number"
+        return self._no_column(word[0])
 
 
-def quoted(names: Sequence[str]) -> str:
-    """Return the first names in quotes, for messages."""
-    shown = [*map(repr, names[:_MOST]), *["others"] * (len(names) > _MOST)]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _listed(name: str, given: object, wrong: _Wrong) -> list[Any]:
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        wrong(name, f"must be a list, got {given!r:.80}", given)
-        return []
-    return list(given)
-
-
-def _mapping(name: str, given: object, wrong: _Wrong) -> Mapping[Column, str]:
-    if given is not None and not isinstance(given, Mapping):
-        wrong(name, f"must give columns a sign, such as {{'age': '+'}}, got {given!r:.80}", given)
-        return {}
-    return given or {}
+def signed_sum(terms: Iterable[tuple[bool, str]]) -> str:
+    """Return a sum in words, whose terms say whether they are subtracted, such as ``2 age - bmi``; 0 for none."""
+    text = ""
+    for negative, term in terms:
+        sign = f" {'-' if negative else '+'} " if text else "-" if negative else ""
+        text += f"{sign}{term}"
+    return text or "0"

@@ -54,11 +54,7 @@ class EstimatorName:
 
     @classmethod
     def parse(cls, text: str) -> EstimatorName:
-        """Return the name that a text spells.
-
-        Raises:
-            ValueError: a text that is no import path with options; the message lists all that is wrong.
-        """
+        """Return the name that a text spells, or raise ValueError with all that is wrong."""
         path, parts = read_call("ranker", text)
         if ":" not in path:
             raise ValueError(f"ranker must be an import path, module:Class(option=value,...), got {text!r:.200}")
@@ -97,14 +93,8 @@ class EstimatorName:
         """Return the estimator, not yet fitted.
 
         Where it has a ``random_state`` or ``seed`` that nobody has set, it gets this one. LightGBM does not print, and
-        takes as many threads as OpenMP has.
-
-        Args:
-            seed: the seed.
-
-        Raises:
-            ValueError: a module that cannot be imported or lacks the name, options that the estimator does not have, or
-                an object that is no estimator with scores; the message says what is known.
+        takes as many threads as OpenMP has. Raises ValueError for a module that cannot be imported or lacks the name,
+        options that the estimator does not have, and objects that are no estimator with scores.
         """
         what = f"ranker {self.path}"
         found = named_object(what, self.path)
@@ -134,11 +124,7 @@ class EstimatorName:
         return estimator
 
     def check(self) -> None:
-        """Make the estimator once and check its options, as far as its library can without data.
-
-        Raises:
-            ValueError: as for `make`; also an option that the library ignores, or a value that it refuses.
-        """
+        """Make the estimator once, and raise ValueError for options that its library ignores or refuses."""
         estimator = self.make()
         try:
             for part in _parts(estimator):
@@ -154,11 +140,7 @@ class EstimatorName:
 
 
 def _value(text: str) -> Any:  # noqa: ANN401 (a value of any option)
-    """Return the value that an option's text spells.
-
-    Raises:
-        ValueError: another text; the message says what there may be.
-    """
+    """Return the value that an option's text spells, or raise ValueError, which says what there may be."""
     if text in _NOT_PYTHON:
         raise ValueError(f"spelled as in Python, {_NOT_PYTHON[text]}")
     try:
@@ -242,8 +224,7 @@ def _library(estimator: Any) -> str:  # noqa: ANN401
 def _ignored(estimator: Any) -> set[str]:  # noqa: ANN401
     """Return the options that a booster ignores, which it says when it is fitted only: here to four rows.
 
-    Raises:
-        ValueError: an option that it knows and whose value it does not.
+    Raises ValueError for an option that it knows and whose value it does not.
     """
     library = _library(estimator)
     if not library:

@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 
 from ltr.checks import nearest
 
-__all__ = [
-    "LARGEST",
-    "PARQUET",
-    "SizeError",
-    "check_size",
-    "has_text",
-    "json_text",
-    "missing_file",
-    "nearest_file",
-    "parquet_files",
-    "read_arrays",
-    "replacing",
-    "write_atomic",
-]
-
 LARGEST = 4e9
 """Largest number of bytes that the content of a file of data may take."""
 
@@ -44,12 +29,9 @@ _ONE_LIST = re.compile(r"\{\n\s*(\"[^\"\n]*\": \[[^\n]*\])\n\s*\}")
 
 
 def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole.
+    """Write a file so that at any moment either the old or the new one is there, whole, or raise OSError.
 
     Links are followed. Devices and pipes are written to directly.
-
-    Raises:
-        OSError: the path cannot be written to, or the disk is full.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
@@ -88,10 +70,7 @@ def has_text(path: str | os.PathLike[str]) -> bool:
 
 
 def parquet_files(path: str | os.PathLike[str]) -> list[Path]:
-    """Return the parquet files of a folder by name, without hidden ones and those that begin with ``_``.
-
-    The list is empty for a folder without any, and for whatever is no folder.
-    """
+    """Return the parquet files of a folder by name, but for hidden ones and those that begin with ``_``; else none."""
     try:
         files = sorted(Path(path).iterdir())
     except (OSError, ValueError):
@@ -123,9 +102,7 @@ class SizeError(ValueError):
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Return the arrays of an .npz file by name, without running code from it.
 
-    Raises:
-        ValueError: another file, a damaged one, or a SizeError for arrays that would take more than `LARGEST` as
-            float64; the message has no path.
+    Raises ValueError, without the path, for another or a damaged file, or SizeError for one larger than `LARGEST`.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -160,8 +137,7 @@ def check_size(size: float) -> None:
 def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
     """Return JSON with an entry on each line, and each innermost list or object, or object of one list, on one line.
 
-    Raises:
-        ValueError: a number that is not finite, which JSON does not have.
+    Raises ValueError for a number that is not finite.
 
     Examples:
         >>> print(json_text({"name": "age", "cuts": [40, 60]}), end="")

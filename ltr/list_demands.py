@@ -26,42 +26,39 @@ the ranks above n - m, so what is left is a demand of the statistic with the m l
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.checks import as_number, split_at_commas
-from ltr.data.columns import Column, yes_of
-from ltr.data.columns import columns_of as columns_of_table
-from ltr.demands import quoted
+from ltr.checks import as_number, nearest, split_at_commas
+from ltr.data.columns import Column, columns_of, yes_of
 from ltr.exact.constraints import DEMAND_TOLERANCE, Demand
 from ltr.statistics import GainName, RankStatistic, UnknownStatisticError
 
-__all__ = ["Asked", "Condition", "ListDemand", "OnTop", "read_list_demands"]
+__all__ = ["Asked", "Condition", "GivenDemands", "ListDemand", "OnTop", "read_demand", "read_list_demands"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 Kind = Literal["share", "count", "exposure", "statistic", "rate"]
-Wrong = Callable[[str], None]
-"""Called with each thing that is wrong, in words."""
 
 _GROUPS = get_args(Kind)[:3]
-_HEAD = re.compile(r"(?P<name>[A-Za-z_][\w.:]*)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<cutoff>\S*))?", re.DOTALL)
-_COMPARED = re.compile(r">=|=>|<=|=<|==|!=|<>|=|<|>")
-_OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "in")
+_EXAMPLE = "'share(sex = F) @50 >= 0.4'"
+_DEMAND = re.compile(r"(?P<measured>.*[^<>=!\s])\s*(?P<operator>[<>=!]+)\s*(?P<value>[^()<>=!]*)", re.DOTALL)
+_MEASURED = re.compile(r"(?P<name>[A-Za-z_][\w.:]*)\s*(?:\((?P<inside>.*)\))?\s*(?:@\s*(?P<cutoff>\S*))?", re.DOTALL)
+_CONDITION = re.compile(
+    r"""(?P<column>"[^"]+"|'[^']+'|.+?)\s*"""
+    r"(?:(?P<operator>!=|==?|<=?|>=?)\s*(?P<value>.+)|\s+(?i:in)\s*\((?P<listed>.+)\))",
+    re.DOTALL,
+)
 _COMPARISONS = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-_SPELT = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<="}
 _YES, _NO = ("yes", "y", "true", "t"), ("no", "n", "false", "f")
-_KNOWN = "measured are share, count and exposure of a group, as in 'share(sex = F) @50 >= 0.4', and rank statistics"
-_MOST = 3  # nearest words in a message
 
 
 @dataclass(frozen=True)
@@ -72,41 +69,57 @@ class Condition:
     operator: str
     values: tuple[str, ...]
 
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Return the condition that a text such as ``"age >= 65"`` states; raise ValueError for another text."""
+        match = _CONDITION.fullmatch(text.strip())
+        if match is None:
+            raise ValueError(f"the condition {text.strip()!r} must be one such as sex = F, age >= 65 or sex in (F, M)")
+        listed, operator = match["listed"], (match["operator"] or "in").replace("==", "=")
+        values = [match["value"]] if listed is None else [one for one in split_at_commas(listed) if one.strip()]
+        return cls(_unquoted(match["column"]), operator, tuple(map(_unquoted, values)))
+
     def __str__(self) -> str:
         listed = f"({', '.join(self.values)})" if self.operator == "in" else self.values[0]
-        column = repr(self.column) if _COMPARED.search(self.column) else self.column
+        column = repr(self.column) if re.search("[<>=]", self.column) else self.column
         return f"{column} {self.operator} {listed}"
 
     def holds(self, column: Column) -> BoolArray:
         """Return which rows are in the group, (n,); none that misses the value."""
-        numbers = column.numbers
-        if numbers is None or self._wanted(column) is None:
+        numbers, wanted = column.numbers, self._wanted(column)
+        if numbers is None or wanted is None:
             found = np.isin(column.texts.astype(str), [_own_text(value, column) for value in self.values])
         else:
-            wanted = np.array(self._wanted(column))
             compare = _COMPARISONS.get(self.operator)
             with np.errstate(invalid="ignore"):
                 found = np.isin(numbers, wanted) if compare is None else compare(numbers, wanted[0])
         return (~found if self.operator == "!=" else found) & ~column.missing
 
-    def check(self, column: Column, wrong: Wrong) -> None:
-        """Report values that the column does not have, and comparisons that it does not allow."""
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise ValueError for a column or value that is not there, or a condition that holds for all rows or none."""
+        column = columns.get(self.column)
+        if column is None:
+            known = nearest(self.column, columns) if columns else ": X has no column names, and no table was given"
+            raise ValueError(f"there is no column {self.column!r}{known}")
         numbers, wanted = column.numbers, self._wanted(column)
+        if numbers is None and self.operator in _COMPARISONS:
+            some = ", ".join(map(repr, list(column.counts)[:3]))
+            raise ValueError(f"{self.operator!r} compares numbers, and column {self.column!r} holds {some}")
         if numbers is not None and wanted is None:
-            no = next(value for value in self.values if _number_in(value, column) is None)
-            wrong(f"column {self.column!r} holds numbers, got {no!r}")
-        elif numbers is not None and wanted is not None:
-            known = np.unique(numbers[~np.isnan(numbers)])
-            for value, text in zip(wanted, self.values, strict=True):
-                if self.operator in ("=", "!=", "in") and len(known) and value not in known:
-                    near = known[np.argmin(np.abs(known - value))]
-                    wrong(f"column {self.column!r} has no value {text}; nearest is {near:g}")
-        elif self.operator in _COMPARISONS:
-            wrong(f"{self.operator!r} compares numbers, and column {self.column!r} holds {quoted(list(column.counts))}")
-        else:
-            for text in self.values:
-                if _own_text(text, column) not in column.counts:
-                    wrong(f"column {self.column!r} has no value {text!r}{_nearest(text, list(column.counts))}")
+            other = next(value for value in self.values if _number_in(value, column) is None)
+            raise ValueError(f"column {self.column!r} holds numbers, got {other!r}")
+        for at, text in enumerate(self.values if self.operator not in _COMPARISONS else ()):
+            if numbers is None or wanted is None:
+                known, close = _own_text(text, column) in column.counts, nearest(text, column.counts)
+            else:
+                values = np.unique(numbers[~np.isnan(numbers)])
+                known = len(values) == 0 or wanted[at] in values
+                close = "" if known else f" (nearest is {values[np.argmin(np.abs(values - wanted[at]))]:g})"
+            if not known:
+                raise ValueError(f"column {self.column!r} has no value {text!r}{close}")
+        rows = self.holds(column)
+        if rows.all() or not rows.any():
+            raise ValueError(f"{self} must hold for some rows and not for all, got {rows.sum()} of {len(rows)}")
 
     def _wanted(self, column: Column) -> list[float] | None:
         """Return the values as numbers, where all are."""
@@ -150,28 +163,22 @@ class ListDemand:
         return f"{self.kind}({self.condition}){cut}"
 
     @classmethod
-    def measuring(cls, what: str, columns: Mapping[str, Column] | None = None) -> ListDemand:
+    def measuring(cls, what: str) -> ListDemand:
         """Return a demand that asks for nothing, of what the words of a demand without its least value measure.
 
         Examples:
             >>> ListDemand.measuring("exposure(sex=F)").what
             'exposure(sex = F)'
         """
-        problems: list[str] = []
-        if any(_is_outside(what, match.start()) for match in _COMPARED.finditer(what)):
-            problems.append("must be what a demand measures, without its least value, such as 'exposure(sex = F)'")
-        else:
-            read = read_list_demands([f"{what} >= 0"], columns, on_error=lambda at, rule, text: problems.append(rule))
-        if problems:
-            raise ValueError(problems[0])
-        return read[0]
+        if _DEMAND.fullmatch(what.strip()) is not None:
+            raise ValueError("must be what a demand measures, without its least value, such as 'exposure(sex = F)'")
+        return read_demand(f"{what} >= 0")
 
     def for_share(self, share: float) -> ListDemand:
         """Return what the demand asks of a list that has so large a share of the rows, as long a part of its top.
 
         Examples:
-            >>> (demand,) = read_list_demands(["count(age >= 65) @50 >= 10"])
-            >>> str(demand.for_share(0.8))
+            >>> str(read_demand("count(age >= 65) @50 >= 10").for_share(0.8))
             'count(age >= 65) @40 >= 8'
         """
         if share == 1 or self.statistic.cutoff is None:
@@ -184,238 +191,121 @@ class ListDemand:
         return replace(self, statistic=statistic, value=value)
 
 
-def read_list_demands(
-    demands: Iterable[str],
-    columns: Mapping[str, Column] | None = None,
-    *,
-    on_error: Callable[[int, str, object], None] | None = None,
-) -> list[ListDemand]:
-    """Return demands that are given in words.
-
-    Args:
-        demands: the texts.
-        columns: the columns that conditions may name; None to check the words alone.
-        on_error: called with the number of the text, what is wrong with it and the text; None to raise one error at
-            the end.
-
-    Raises:
-        ValueError: everything that is wrong, at once; unknown names and values with the nearest ones.
+def read_list_demands(demands: Iterable[str], columns: Mapping[str, Column] | None = None) -> list[ListDemand]:
+    """Return demands that are given in words, see `read_demand`; raise one ValueError for all that are wrong.
 
     Examples:
         >>> columns = {"sex": Column("sex", ["F", "M", "F"]), "age": Column("age", [70, 30, 41])}
         >>> (demand,) = read_list_demands(["share(sex=F)@2>=50 %"], columns)
         >>> str(demand), demand.condition.holds(columns["sex"]).tolist()
         ('share(sex = F) @2 >= 0.5', [True, False, True])
-        >>> read_list_demands(["share(sxe = F) @2 >= 0.5", "count(sex = f) @2 > 1"], columns)
+        >>> read_list_demands(["share(sxe = F) @2 >= 0.5", "count(sex = F) @2 > 1"], columns)
         Traceback (most recent call last):
         ...
-        ValueError: demands: 'share(sxe = F) @2 >= 0.5': there is no column 'sxe'; nearest is 'sex'
-        demands: 'count(sex = f) @2 > 1': '>' is none of >= and <=; column 'sex' has no value 'f'; nearest is 'F'
+        ValueError: demands: 'share(sxe = F) @2 >= 0.5': there is no column 'sxe' (did you mean 'sex'?)
+        demands: 'count(sex = F) @2 > 1': '>' is none of >= and <=
     """
     found: list[ListDemand] = []
     lines: list[str] = []
     if isinstance(demands, str) or not isinstance(demands, Iterable):
-        raise ValueError(f"demands: must be a list of texts such as 'share(sex = F) @50 >= 0.4', got {demands!r:.80}")
-    for at, text in enumerate(demands):
-        problems: list[str] = []
-        if isinstance(text, str):
-            read = _read(text, problems.append)
-            if read is not None and read[1] is not None and columns is not None:
-                _check_column(read[1], columns, problems.append)
-            if read is not None and read[0] is not None and not problems:
-                found.append(read[0])
-        else:
-            problems.append("must be a text such as 'share(sex = F) @50 >= 0.4'")
-        rule = "; ".join(dict.fromkeys(problems))
-        if problems and on_error is not None:
-            on_error(at, rule, text)
-        elif problems:
-            lines.append(f"demands: {text!r:.200}: {rule}")
+        raise ValueError(f"demands: must be a list of texts such as {_EXAMPLE}, got {demands!r:.80}")
+    for text in demands:
+        try:
+            found.append(read_demand(text, columns))
+        except ValueError as error:
+            lines.append(f"demands: {text!r:.200}: {error}")
     if lines:
         raise ValueError("\n".join(lines))
     return found
 
 
-def _check_column(condition: Condition, columns: Mapping[str, Column], wrong: Wrong) -> None:
-    column = columns.get(condition.column)
-    if column is None:
-        known = list(columns)
-        told = _nearest(condition.column, known) if known else ": X has no column names, and no table was given"
-        wrong(f"there is no column {condition.column!r}{told}")
-        return
-    problems: list[str] = []
-    condition.check(column, problems.append)
-    for problem in problems:
-        wrong(problem)
-    rows = condition.holds(column)
-    if not problems and (rows.all() or not rows.any()):
-        wrong(f"{condition} must hold for some rows and not for all, got {rows.sum()} of {len(rows)}")
+def read_demand(text: str, columns: Mapping[str, Column] | None = None) -> ListDemand:
+    """Return the demand that a text states; raise ValueError for what is wrong with it.
 
-
-def _read(text: str, wrong: Wrong) -> tuple[ListDemand | None, Condition | None]:
-    """Return a demand as far as its words can be read, and its condition, whose column can be checked all the same."""
-    at = next((match for match in _COMPARED.finditer(text) if _is_outside(text, match.start())), None)
-    if at is None:
-        if text.count("(") <= text.count(")"):
-            wrong("there is none of >= and <= behind what is measured")
-        head, operator, value = text.strip(), "", None
-    else:
-        head, operator = text[: at.start()].strip(), _SPELT.get(at.group(), at.group())
-        if operator not in (">=", "<="):
-            wrong(f"{at.group()!r} is none of >= and <=")
-        value = _value(text[at.end() :].strip(), wrong)
-    match = _HEAD.fullmatch(head)
+    `columns` are those that conditions may name; None checks the words alone.
+    """
+    if not isinstance(text, str):
+        raise ValueError(f"must be a text such as {_EXAMPLE}")
+    match = _DEMAND.fullmatch(text.strip())
     if match is None:
-        wrong("a bracket is not closed" if text.count("(") > text.count(")") else _KNOWN)
-        return None, None
-    name, inside = match["name"], match["inside"]
-    if name.lower() in ("tpr", "fpr"):
-        return _of_rates(name.lower(), inside, match["cutoff"], operator, value, wrong), None
-    group = name.lower() in _GROUPS
-    if group or (inside is not None and not _is_statistic(head) and _COMPARED.search(inside) and "(" in head):
-        if not group:
-            wrong(f"{name!r} is none of {', '.join(_GROUPS)}{_nearest(name, _GROUPS, said=False)}")
-        condition = _condition(inside, wrong)
-        needs = f"{name}(...) @50" if group and name.lower() != "exposure" else ""
-        cutoff = _cutoff(match["cutoff"], needs, wrong)
-        if value is None or not group or operator not in (">=", "<="):
-            return None, condition
-        return _of_group(name.lower(), condition, cutoff, operator == "<=", value, wrong), condition
-    return _of_statistic(head, operator, value, wrong), None
-
-
-def _of_group(
-    name: str, condition: Condition | None, cutoff: int | None, at_most: bool, value: float, wrong: Wrong
-) -> ListDemand | None:
-    if name == "count":
-        if cutoff is not None and not (value == int(value) and 0 <= value <= cutoff):
-            wrong(f"a count must be a whole number from 0 to {cutoff}, got {value:g}")
-    elif not 0 <= value <= 1:
-        wrong(f"a share must be a number from 0 to 1, got {value:g}")
-    if condition is None or (cutoff is None and name != "exposure"):
-        return None
+        raise ValueError("there is none of >= and <= behind what is measured")
+    if (operator := match["operator"]) not in (">=", "<="):
+        raise ValueError(f"{operator!r} is none of >= and <=")
+    value, measured = _value(match["value"].strip()), _MEASURED.fullmatch(match["measured"])
+    if measured is None:
+        closed = match["measured"].count("(") <= match["measured"].count(")")
+        raise ValueError(f"measured must be one as in {_EXAMPLE}" if closed else "a bracket is not closed")
+    name, inside = measured["name"].lower(), measured["inside"] or ""
+    if name in ("tpr", "fpr"):
+        return _of_rates(name, inside, f"{operator}{'' if measured['cutoff'] is None else '@'}", value)
+    if name not in _GROUPS:
+        return _of_statistic(match["measured"], operator, value)
+    cutoff = _cutoff(measured["cutoff"], "" if name == "exposure" else f"{name}(...) @50")
+    condition = Condition.read(inside)
+    if name == "count" and not (value == int(value) and 0 <= value <= (cutoff or 0)):
+        raise ValueError(f"a count must be a whole number from 0 to {cutoff}, got {value:g}")
+    if name != "count" and not 0 <= value <= 1:
+        raise ValueError(f"a share must be a number from 0 to 1, got {value:g}")
+    if columns is not None:
+        condition.check(columns)
     statistic = RankStatistic("dcg" if name == "exposure" else "hits", cutoff=cutoff)
-    return ListDemand(name, statistic, False, condition, at_most, value)  # type: ignore[arg-type]
+    return ListDemand(name, statistic, False, condition, operator == "<=", value)  # type: ignore[arg-type]
 
 
-def _of_rates(
-    name: str, inside: str | None, cutoff: str | None, operator: str, value: float | None, wrong: Wrong
-) -> ListDemand | None:
+def _of_rates(name: str, inside: str, operator: str, value: float) -> ListDemand:
     """Return the demand of ``tpr(fpr=0.1) >= 0.8``, which ``fpr(tpr=0.8) <= 0.1`` is, too."""
     other, wanted = {"tpr": ("fpr", ">="), "fpr": ("tpr", "<=")}[name]
-    option = re.fullmatch(rf"{other}\s*(?:>=|<=|=)\s*(?P<value>.*)", (inside or "").strip())
-    given = None if option is None else _value(option["value"].strip(), wrong)
-    if option is None or cutoff is not None or operator != wanted:
-        wrong("rates are demanded as in 'tpr(fpr=0.1) >= 0.8' or 'fpr(tpr=0.8) <= 0.1'")
-    rates = {name: value, other: given}
+    given = re.fullmatch(rf"{other}\s*(?:>=|<=|=)\s*(?P<value>.*)", inside.strip())
+    if given is None or operator != wanted:
+        raise ValueError("rates are demanded as in 'tpr(fpr=0.1) >= 0.8' or 'fpr(tpr=0.8) <= 0.1'")
+    rates = {name: value, other: _value(given["value"].strip())}
     for rate, share in rates.items():
-        if share is not None and not 0 <= share <= 1:
-            wrong(f"{rate} is a number from 0 to 1, got {share:g}")
-    if value is None or given is None:
-        return None
-    return ListDemand("rate", RankStatistic("auc"), False, None, False, float(rates["tpr"] or 0.0), rates["fpr"])
+        if not 0 <= share <= 1:
+            raise ValueError(f"{rate} is a number from 0 to 1, got {share:g}")
+    return ListDemand("rate", RankStatistic("auc"), False, None, False, rates["tpr"], rates["fpr"])
 
 
-def _of_statistic(head: str, operator: str, value: float | None, wrong: Wrong) -> ListDemand | None:
+def _of_statistic(measured: str, operator: str, value: float) -> ListDemand:
     normalize = False
     try:
-        statistic = RankStatistic.parse(head)
+        statistic = RankStatistic.parse(measured)
     except UnknownStatisticError as error:
         try:
-            statistic, normalize = RankStatistic.parse(head[1:] if head[:1] == "n" else head), True
+            statistic, normalize = RankStatistic.parse(measured[1:] if measured[:1] == "n" else measured), True
         except ValueError:
-            word = head.partition("(")[0].partition("@")[0].strip()
-            wrong(f"there is no {word!r}{_nearest(word, [*_GROUPS, *error.known, 'ndcg'], said=False)}; {_KNOWN}")
-            return None
+            word = re.split(r"[(@]", measured)[0].strip()
+            near = nearest(word, [*_GROUPS, *error.known, "ndcg"])
+            known = f"measured are {', '.join(_GROUPS)} of a group, as in {_EXAMPLE}, and rank statistics"
+            raise ValueError(f"there is no {word!r}{near}; {known}") from None
     except ValueError as error:
-        wrong(str(error).removeprefix("statistic "))
-        return None
-    try:
-        statistic.check_linear()
-    except ValueError as error:
-        wrong(str(error))
-        return None
+        raise ValueError(str(error).removeprefix("statistic ")) from None
+    statistic.check_linear()
     share = normalize or bool(statistic.kind.share_of)
     if operator == "<=":
-        wrong(f"'<=' goes with {', '.join(_GROUPS)} of a group: a lower {head} is no aim")
-    if value is not None and not (0 <= value <= 1 if share else value >= 0):
-        wrong(f"{head} is {'a number from 0 to 1' if share else 'at least 0'}, got {value:g}")
-    if value is None:
-        return None
+        raise ValueError(f"'<=' goes with {', '.join(_GROUPS)} of a group: a lower {measured} is no aim")
+    if not (0 <= value <= 1 if share else value >= 0):
+        raise ValueError(f"{measured} is {'a number from 0 to 1' if share else 'at least 0'}, got {value:g}")
     return ListDemand("statistic", statistic, normalize and not statistic.kind.share_of, None, False, value)
 
 
-def _is_statistic(head: str) -> bool:
-    for text in (head, head[1:]):
-        try:
-            RankStatistic.parse(text)
-        except UnknownStatisticError:
-            continue
-        except ValueError:
-            return True
-        return True
-    return False
+def _cutoff(text: str | None, needed: str) -> int | None:
+    if text is None and needed:
+        raise ValueError(f"the number of first rows is missing, as in {needed}")
+    if text is not None and (not text.isdecimal() or not 1 <= int(text) < 2**63):
+        raise ValueError(f"the number of first rows must be a whole number of at least 1, got {text!r}")
+    return None if text is None else int(text)
 
 
-def _condition(inside: str | None, wrong: Wrong) -> Condition | None:
-    """Return the condition between the brackets."""
-    text = (inside or "").strip()
-    if not text:
-        wrong("the condition of the group is missing, as in (sex = F)")
-        return None
-    among = re.compile(r"\s+in\s*\((?P<listed>.*)\)\s*$", re.IGNORECASE | re.DOTALL)
-    at = next((match for match in _COMPARED.finditer(text) if _is_outside(text, match.start(), quotes=True)), None)
-    if (listed := among.search(text)) and (at is None or at.start() > listed.start()):
-        column, operator = text[: listed.start()], "in"
-        values = tuple(_unquoted(part) for part in split_at_commas(listed["listed"]) if part.strip())
-    elif at is None:
-        wrong(f"the condition {text!r} has none of {', '.join(_OPERATORS)}")
-        return None
-    else:
-        column, operator = text[: at.start()], _SPELT.get(at.group(), at.group())
-        values = tuple(filter(None, [_unquoted(text[at.end() :])]))
-    column = _unquoted(column)
-    if not column or not values:
-        wrong(f"the condition {text!r} lacks {'a column' if not column else 'a value'}")
-        return None
-    return Condition(column, operator, values)
-
-
-def _cutoff(text: str | None, needed: str, wrong: Wrong) -> int | None:
-    if text is None:
-        if needed:
-            wrong(f"the number of first rows is missing, as in {needed}")
-        return None
-    if not text.isdecimal() or not 1 <= int(text) < 2**63:
-        wrong(f"the number of first rows must be a whole number of at least 1, got {text!r}")
-        return None
-    return int(text)
-
-
-def _value(text: str, wrong: Wrong) -> float | None:
+def _value(text: str) -> float:
     """Return the value that is asked for; a number, or a share in per cent."""
     number, percent = text.removesuffix("%").strip(), text.endswith("%")
     try:
-        found = as_number(number)
+        found = as_number(f"{number}e-2" if percent else number)
     except ValueError:
         found = math.nan
     if not math.isfinite(found):
-        wrong(f"the value must be a number, got {text!r}" if text else "the value is missing at the end")
-        return None
-    return float(f"{number}e-2") if percent and "e" not in number.lower() else found / (100 if percent else 1)
-
-
-def _is_outside(text: str, at: int, *, quotes: bool = False) -> bool:
-    """Return whether a place in a text is outside of quotes and, but for `quotes` alone, of brackets."""
-    depth, quoted = 0, ""
-    for place, letter in enumerate(text[:at]):
-        if quoted:
-            quoted = "" if letter == quoted else quoted
-        elif letter == '"' or (letter == "'" and not text[place - 1 : place].isalnum()):
-            quoted = letter
-        else:
-            depth += (letter == "(") - (letter == ")")
-    return not quoted and (quotes or depth <= 0)
+        raise ValueError(f"the value must be a number, got {text!r}" if text else "the value is missing at the end")
+    return found
 
 
 def _unquoted(text: str) -> str:
@@ -442,14 +332,6 @@ def _own_text(value: str, column: Column) -> str:
         return value
     no = next(text for text in column.counts if text != yes)
     return yes if value.lower() in (*_YES, "1") else no
-
-
-def _nearest(word: str, known: Sequence[str], *, said: bool = True) -> str:
-    alike = {name.casefold(): name for name in known}
-    near = difflib.get_close_matches(word.casefold(), list(alike), n=_MOST, cutoff=0.5)
-    if near:
-        return f"; nearest {'is' if len(near) == 1 else 'are'} {quoted([alike[name] for name in near])}"
-    return f"; there are {quoted(known)}" if said and known else ""
 
 
 # --- demands of the rows of a fit ----------------------------------------------------------------------------------
@@ -502,70 +384,60 @@ class Asked:
 
         Raises ValueError for labels that do not go with the rows or the statistic, and for a share of nothing.
         """
-        sizes = _sizes(lists, len(y))
         if isinstance(demand, ListDemand) and group is not None:
-            cut = demand.statistic.cutoff
-            whole = float(sum(demand.statistic.weights(size).sum() for size in sizes.tolist()))
-            unit = 1.0 if demand.kind == "count" else whole
+            sizes, cut = _sizes(lists, len(y)).tolist(), demand.statistic.cutoff
+            counted = demand.kind == "count"
+            unit = 1.0 if counted else float(sum(demand.statistic.weights(size).sum() for size in sizes))
             gains = (~group if demand.at_most else group) / unit
-            total = float(sum(min(size, cut or size) for size in sizes)) if demand.kind == "count" else 1.0
+            total = float(sum(min(size, cut or size) for size in sizes)) if counted else 1.0
             least, turned = (total - demand.value, total) if demand.at_most else (demand.value, None)
             return cls(str(demand), demand.what, demand.statistic, gains, lists, 0.0, least, turned)
         if isinstance(demand, ListDemand) and demand.fpr is not None:
-            return cls._of_rates(demand, y, lists)
+            return cls._of_rates(demand, demand.fpr, y, lists)
         if isinstance(demand, ListDemand):
-            labels, own, least, name, what = y, gain, demand.value, str(demand), demand.what
+            labels, least, name, what = y, demand.value, str(demand), demand.what
         else:
-            labels, own, least, name = y, gain, demand.at_least, demand.name
+            labels, least, name = y, demand.at_least, demand.name
             what = str(demand.statistic) if demand.labels is None else name.rpartition(" >= ")[0] or name
             if demand.labels is not None:
-                labels, own = demand.labels, "linear"
+                labels, gain = demand.labels, "linear"
                 if labels.shape != y.shape:
                     raise ValueError(
                         f"demands: {name}: labels must be one number per row ({len(y)}), got shape {labels.shape}"
                     )
         try:
-            gains, shift = _gains(demand.statistic, labels, own, lists, demand.normalize)
+            gains, shift = _gains(demand.statistic, labels, gain, lists, demand.normalize)
         except ValueError as error:
             raise ValueError(f"demands: {name}: {error}") from None
         return cls(name, what, demand.statistic, gains, lists, shift, least)
 
     @classmethod
-    def _of_rates(cls, demand: ListDemand, y: FloatArray, lists: IntArray | None) -> Asked:
+    def _of_rates(cls, demand: ListDemand, fpr: float, y: FloatArray, lists: IntArray | None) -> Asked:
         """Return a demand on the true positive rate where the false positive rate is at most so large.
 
         Of P positives and N negatives p = ceil(least P) must be above and f = floor(fpr N) may be. Some threshold does
         that if and only if p of the first p + f rows are positives: where it does, at most f of any first p + f rows
         are negatives, and where they are, the p-th positive is such a threshold.
         """
-        assert demand.fpr is not None
         if lists is not None and len(np.unique(lists)) > 1:
             raise ValueError(f"demands: {demand}: rates are those of one list, not of lists by query")
         positives = int((y > 0).sum())
-        needed = max(1, math.ceil(demand.value * positives - 1e-9))
-        allowed = math.floor(demand.fpr * (len(y) - positives) + 1e-9)
         if positives == 0:
             raise ValueError(f"demands: {demand}: no row has a label above 0")
+        needed = max(1, math.ceil(demand.value * positives - 1e-9))
+        allowed = math.floor(fpr * (len(y) - positives) + 1e-9)
         first = min(needed + allowed, len(y))
         what = f"{demand.what}, of which {needed} of {positives} among the first {first}"
-        return cls(
-            str(demand),
-            what,
-            RankStatistic("hits", cutoff=first),
-            (y > 0) / positives,
-            None,
-            0.0,
-            needed / positives,
-            ties="resolved",
-        )
+        statistic, gains = RankStatistic("hits", cutoff=first), (y > 0) / positives
+        return cls(str(demand), what, statistic, gains, None, 0.0, needed / positives, ties="resolved")
 
     def value(self, scores: FloatArray) -> float:
         """Return the value for scores of the rows, (n,), in the demand's own unit; ties count against those who ask."""
-        return self._in_words(self._sum(scores, self.gains, self.lists))
+        return self._in_words(self._sum(scores, self.gains))
 
     def met(self, scores: FloatArray) -> bool:
         """Return whether scores of the rows meet the demand."""
-        return self._sum(scores, self.gains, self.lists) >= self.least - DEMAND_TOLERANCE * max(abs(self.least), 1e-9)
+        return self._sum(scores, self.gains) >= self.least - self._slack
 
     def of_top(self, scores: FloatArray, top: BoolArray) -> OnTop:
         """Return what the demand asks of the tops of the lists, where all other rows keep their order by the scores.
@@ -578,11 +450,10 @@ class Asked:
         def whole(value: float) -> float:
             return self._in_words(value * unit + constant)
 
-        per_list = [gains] if self.lists is None else _split(gains, self.lists[top], len(_sizes(self.lists, len(top))))
-        best = sum(float(np.sort(g) @ here.weights(len(g))) for g in per_list if len(g))
-        worst = sum(float(np.sort(g)[::-1] @ here.weights(len(g))) for g in per_list if len(g))
-        least = (self.least - constant) / unit
-        slack = DEMAND_TOLERANCE * max(abs(self.least), 1e-9) / unit
+        per_list = [np.sort(own) for own in _split(gains, None if self.lists is None else self.lists[top]) if len(own)]
+        best = sum(float(own @ here.weights(len(own))) for own in per_list)
+        worst = sum(float(own[::-1] @ here.weights(len(own))) for own in per_list)
+        least, slack = (self.least - constant) / unit, self._slack / unit
         if worst >= least - slack or best < least - slack or not gains.any():
             return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
         if here.kind.counts_hits:
@@ -601,18 +472,16 @@ class Asked:
 
     def _on_top(self, scores: FloatArray, top: BoolArray) -> tuple[RankStatistic, FloatArray, float, float]:
         """Return the statistic of the tops, the gains of their rows, its unit, and the constant part of the value."""
-        n = len(scores)
-        sizes, tops = _sizes(self.lists, n), _sizes(self.lists, n, top)
-        below = np.where(top, 0.0, self.gains)
-        rest = self._sum(np.where(top, np.inf, scores), below, self.lists)
-        own, kind = self.statistic, self.statistic.kind
-        tails = [own.weights(size)[size - m :] for size, m in zip(sizes.tolist(), tops.tolist(), strict=True)]
+        n, own, kind = len(scores), self.statistic, self.statistic.kind
+        rest = self._sum(np.where(top, np.inf, scores), np.where(top, 0.0, self.gains))
+        sizes, tops = _sizes(self.lists, n).tolist(), _sizes(self.lists, n, top).tolist()
+        tails = [own.weights(size)[size - m :] for size, m in zip(sizes, tops, strict=True)]
         gains, constant = self.gains[top], 0.0
         pays = np.unique(gains[gains > 0])
         unit = float(pays[0]) if len(pays) == 1 else 1.0
         here = own if own.length is None and (len(pays) < 2 or not kind.counts_hits) else None
-        per_list = [self.gains[top]] if self.lists is None else _split(self.gains[top], self.lists[top], len(sizes))
         if here is not None:
+            per_list = _split(gains, None if self.lists is None else self.lists[top], len(sizes))
             for tail, own_gains in zip(tails, per_list, strict=True):
                 if len(tail):
                     lift = float(tail[0] - (plain := own.weights(len(tail)))[0])
@@ -632,31 +501,99 @@ class Asked:
             here = RankStatistic("wrs") if kind.share_of_pairs else RankStatistic("hits", cutoff=own.cutoff)
         return here, gains / unit, unit, rest + constant
 
-    def _sum(self, scores: FloatArray, gains: FloatArray, lists: IntArray | None) -> float:
-        return _sum_over_ranks(self.statistic, scores, gains, lists) + self.shift
+    @property
+    def _slack(self) -> float:
+        return DEMAND_TOLERANCE * max(abs(self.least), 1e-9)
+
+    def _sum(self, scores: FloatArray, gains: FloatArray) -> float:
+        """Return the sum of gains times weights of ranks; of rows with equal scores those of lower gain stand above."""
+        numbers = _numbers(self.lists, len(scores))
+        order = np.lexsort((-gains, scores, numbers))  # ascending, list after list
+        sizes = np.bincount(numbers).tolist()
+        weights = {size: self.statistic.weights(size) for size in set(sizes)}
+        return float(gains[order] @ np.concatenate([weights[size] for size in sizes])) + self.shift
 
     def _in_words(self, value: float) -> float:
         return value if self.turned is None else self.turned - value
 
 
-def _sum_over_ranks(statistic: RankStatistic, scores: FloatArray, gains: FloatArray, lists: IntArray | None) -> float:
-    """Return the sum of gains times weights of ranks; of rows with equal scores those of lower gain stand above."""
-    numbers = np.zeros(len(scores), dtype=np.int64) if lists is None else np.unique(lists, return_inverse=True)[1]
-    order = np.lexsort((-gains, scores, numbers))  # ascending, list after list
-    sizes = np.bincount(numbers)
-    weights = {size: statistic.weights(size) for size in np.unique(sizes).tolist()}
-    return float(gains[order] @ np.concatenate([weights[size] for size in sizes.tolist()]))
+@dataclass(frozen=True, eq=False)
+class GivenDemands:
+    """Demands on the lists of some rows, and the rows that the condition of each holds for, (n,); None without."""
+
+    demands: tuple[ListDemand | Demand, ...]
+    groups: tuple[BoolArray | None, ...]
+    gain: GainName
+
+    @classmethod
+    def read(
+        cls,
+        demands: Sequence[str | Demand],
+        X: Any,  # noqa: ANN401 (a frame of any library, a mapping, or an array)
+        names: Sequence[str] | None,
+        beside: Any,  # noqa: ANN401 (a frame of any library, or a mapping)
+        gain: GainName,
+    ) -> GivenDemands:
+        """Return demands on the rows of a fit; conditions may name columns of X and of the table `beside` it.
+
+        Raises ValueError for demands that do not go with the columns, or columns of another length.
+        """
+        columns: dict[str, Column] = {}
+        if any(not isinstance(one, Demand) for one in demands):
+            columns = {} if names is None else columns_of(X, list(map(str, names)))
+            columns |= {} if beside is None else columns_of(beside)
+        for name, column in columns.items():
+            n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
+            if len(column) != n:
+                raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
+        return cls.of_columns(read_all_demands(demands, columns), columns, gain)
+
+    @classmethod
+    def of_columns(
+        cls, demands: Sequence[ListDemand | Demand], columns: Mapping[str, Column], gain: GainName
+    ) -> GivenDemands:
+        """Return demands on rows with these columns."""
+        conditions = [one.condition if isinstance(one, ListDemand) else None for one in demands]
+        groups = tuple(None if one is None else one.holds(columns[one.column]) for one in conditions)
+        return cls(tuple(demands), groups, gain)
+
+    def take(self, rows: NDArray[Any]) -> GivenDemands:
+        """Return the demands on some of the rows, by number or by a mask."""
+        demands = tuple(
+            one
+            if isinstance(one, ListDemand) or one.labels is None
+            else Demand(one.statistic, one.at_least, one.labels[rows], normalize=one.normalize, name=one.name)
+            for one in self.demands
+        )
+        return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
+
+    def for_share(self, share: float) -> GivenDemands:
+        """Return what the demands ask of a list of so large a share of the rows."""
+        demands = tuple(one.for_share(share) if isinstance(one, ListDemand) else one for one in self.demands)
+        return GivenDemands(demands, self.groups, self.gain)
+
+    def of(self, labels: FloatArray, lists: IntArray | None) -> list[Asked]:
+        """Return the demands of these rows with their labels, (n,), and the list of each."""
+        pairs = zip(self.demands, self.groups, strict=True)
+        return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
+
+
+def read_all_demands(
+    demands: Sequence[str | Demand], columns: Mapping[str, Column] | None = None
+) -> list[ListDemand | Demand]:
+    """Return demands, of which those in words are read; None for the columns checks the words alone."""
+    read = iter(read_list_demands([one for one in demands if not isinstance(one, Demand)], columns))
+    return [one if isinstance(one, Demand) else next(read) for one in demands]
 
 
 def _gains(
     statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalize: bool
 ) -> tuple[FloatArray, float]:
     """Return the gains with which the sum over ranks, and the shift, are a statistic of labels; means over lists."""
-    kind, n = statistic.kind, len(labels)
+    kind, numbers = statistic.kind, _numbers(lists, len(labels))
     statistic.check_labels(graded=not np.isin(labels, (0, 1)).all())
     of_hits = kind.counts_hits or kind.share_of_pairs
     gains = (labels > 0).astype(np.float64) if of_hits else np.exp2(labels) - 1.0 if gain == "exp2" else labels
-    numbers = np.zeros(n, dtype=np.int64) if lists is None else lists
     sizes, hits = np.bincount(numbers), np.bincount(numbers, labels > 0)
     if kind.share_of_pairs:
         pairs = hits * (sizes - hits)
@@ -669,8 +606,7 @@ def _gains(
     if kind.share_of == "top":
         best = np.where(hits > 0, float(statistic.cutoff or 0), 0.0)
     elif kind.share_of != "positives" and normalize:
-        per_list = _split(gains, numbers, len(sizes))
-        best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in per_list])
+        best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in _split(gains, numbers)])
     elif kind.share_of != "positives":
         return gains, 0.0
     if not best.any():
@@ -678,20 +614,20 @@ def _gains(
     return gains * np.where(best > 0, 1 / np.where(best > 0, best, 1.0), 0.0)[numbers] / np.count_nonzero(best), 0.0
 
 
+def _numbers(lists: IntArray | None, n: int) -> IntArray:
+    """Return the number of the list of each row, (n,)."""
+    return np.zeros(n, dtype=np.int64) if lists is None else np.unique(lists, return_inverse=True)[1]
+
+
 def _sizes(lists: IntArray | None, n: int, rows: BoolArray | None = None) -> IntArray:
     """Return the number of rows of each list, or of those of some rows."""
+    numbers = np.zeros(n, dtype=np.int64) if lists is None else lists
+    return np.bincount(numbers if rows is None else numbers[rows], minlength=int(numbers.max()) + 1)
+
+
+def _split(values: FloatArray, lists: IntArray | None, count: int = 0) -> list[FloatArray]:
+    """Return the values of each list, of at least so many lists."""
     if lists is None:
-        return np.array([n if rows is None else int(rows.sum())])
-    return np.bincount(lists if rows is None else lists[rows], minlength=int(lists.max()) + 1)
-
-
-def _split(values: FloatArray, lists: IntArray, count: int) -> list[FloatArray]:
-    """Return the values of each list."""
+        return [values]
     order = np.argsort(lists, kind="stable")
     return np.split(values[order], np.cumsum(np.bincount(lists, minlength=count))[:-1])
-
-
-def columns_of(X: Any, names: Sequence[str] | None, beside: Any = None) -> dict[str, Column]:  # noqa: ANN401 (frames)
-    """Return the columns that conditions may name: those of a frame, and of a table of the same rows beside it."""
-    found = {} if names is None else columns_of_table(X, list(map(str, names)))
-    return found | ({} if beside is None else columns_of_table(beside))

@@ -52,12 +52,8 @@ def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
 def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
     """Return labels of the time until an event, a structured array with the fields ``event`` and ``time``, (n,).
 
-    Args:
-        time: when the event happened, or when the row was last seen, finite and >= 0, (n,).
-        event: whether the event happened: 0 and 1, or booleans, (n,).
-
-    Raises:
-        ValueError: anything else.
+    `time` is when the event happened, or when the row was last seen, finite and >= 0, (n,); `event` whether it
+    happened: 0 and 1, or booleans, (n,).
 
     Examples:
         >>> survival_labels([5.0, 3.0], [True, False]).tolist()
@@ -75,12 +71,7 @@ def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
 def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
     """Return labels of treated rows and others, a structured array with the fields ``treatment`` and ``outcome``, (n,).
 
-    Args:
-        outcome: what happened: 0 and 1, or other finite numbers, (n,).
-        treatment: whether the row was treated: 0 and 1, or booleans, (n,).
-
-    Raises:
-        ValueError: anything else.
+    `outcome` is what happened, finite numbers, (n,); `treatment` whether the row was treated: 0 and 1, or booleans.
 
     Examples:
         >>> uplift_labels([1, 0], [0, 1]).tolist()
@@ -99,8 +90,7 @@ class Times:
     """The time until an event of each row, in the order in which rows are comparable.
 
     Attributes:
-        time: the time, (n,).
-        event: whether the event happened then, (n,).
+        time, event: the time, and whether the event happened then, (n,).
         order: a whole number for each row; of equal times those with an event are first. Row i is comparable with row
             k where ``event[i] and order[i] < order[k]``, (n,).
     """
@@ -113,8 +103,7 @@ class Times:
     def of(cls, y: Any) -> Times:  # noqa: ANN401 (labels of any kind)
         """Read labels as `survival_labels` or scikit-survival makes them: one field of booleans, one of numbers.
 
-        Raises:
-            ValueError: other labels, or labels without a comparable pair.
+        Raises ValueError for other labels, or labels without a comparable pair.
 
         Examples:
             >>> times = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
@@ -183,10 +172,8 @@ class KaplanMeier:
     """The share of rows without an event beyond each time of an event.
 
     Attributes:
-        time: the times of events, ascending, (m,).
-        share: the share without an event up to and including each time, (m,).
-        lower: lower ends of the pointwise intervals of the shares, (m,).
-        upper: upper ends of these, (m,).
+        time, share: the times of events, ascending, and the share without an event up to and including each, (m,).
+        lower, upper: ends of the pointwise intervals of the shares, (m,).
         greenwood: Greenwood's sums ``sum_j d_j / (n_j (n_j - d_j))``; infinite where the share is 0, (m,).
     """
 
@@ -209,14 +196,8 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
     interval is normal on the scale of ``log(-log S)``, with the ends
     ``S^exp(±z sqrt(greenwood) / log S)``, and S itself where S is 0.
 
-    Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980).
-
-    Args:
-        time, event: as for `survival_labels`.
-        level: probability of the intervals, between 0 and 1.
-
-    Raises:
-        ValueError: anything else.
+    Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980). `level` is that of
+    the intervals.
 
     Examples:
         >>> curve = kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0])
@@ -239,22 +220,14 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
 
 @dataclass(frozen=True, eq=False)
 class Treatments:
-    """The outcomes of treated rows and others.
-
-    Attributes:
-        outcome: the outcome, (n,).
-        treatment: whether the row was treated, (n,).
-    """
+    """The outcomes of treated rows and others: the outcome of each, and whether it was treated, (n,)."""
 
     outcome: FloatArray
     treatment: BoolArray
 
     @classmethod
     def of(cls, y: Any) -> Treatments:  # noqa: ANN401 (labels of any kind)
-        """Read labels as `uplift_labels` makes them.
-
-        Raises:
-            ValueError: other labels, or labels without a treated row or without another one.
+        """Read labels as `uplift_labels` makes them; raise ValueError for others, or without rows of both treatments.
 
         Examples:
             >>> Treatments.of(uplift_labels([1, 0, 1], [1, 1, 0])).z.tolist()
@@ -340,8 +313,7 @@ def chance_of(scores: ArrayLike) -> NDArray[np.float64]:
     """Return the logistic function ``1 / (1 + exp(-s))`` of scores, of the same shape."""
     given = np.asarray(scores, dtype=np.float64)
     small = np.exp(-np.abs(given))
-    found: NDArray[np.float64] = np.where(given < 0, small, 1.0) / (1.0 + small)
-    return found
+    return np.asarray(np.where(given < 0, small, 1.0) / (1.0 + small))
 
 
 def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:

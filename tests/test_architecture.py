@@ -126,7 +126,7 @@ LATE = {
     ("ltr.cards.card", "ltr.cards.rendering"),
     ("ltr.rankers.files", "ltr"),  # its version
     ("ltr.rankers.onnx", "ltr.rankers.foreign"),
-    ("ltr.rankers.states", "ltr.rankers.base"),
+    ("ltr.rankers.files", "ltr.rankers.base"),
     ("ltr.rankers.unseen", "ltr.rankers.two_stage"),
 }
 

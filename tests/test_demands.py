@@ -50,7 +50,7 @@ def test_rows_are_sums_that_are_at_least_0():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("agee >= bmi", "there is no column 'agee'; nearest is 'age'"),
+        ("agee >= bmi", "there is no column 'agee' (did you mean 'age'?)"),
         ("age > bmi", "'>' is none of >=, <= and ="),
         ("age >= 1", "the number 1 stands alone: only ratios of weights matter, so it must be 0"),
         ("age bmi >= sex", "there is no operator before 'bmi'"),
@@ -75,12 +75,12 @@ def test_everything_wrong_is_told_at_once():
         "max_nonzeros": 1,
     }
     expected = [
-        "signs: there is no column 'agee'; nearest is 'age'",
+        "signs: there is no column 'agee' (did you mean 'age'?)",
         "signs: the sign of 'bmi' must be '+' or '-', got 'up'",
         "signs: must be a column name or a number from 0 to 4, got 7",
-        "required: there is no column 'bmj'; nearest is 'bmi'",
+        "required: there is no column 'bmj' (did you mean 'bmi'?)",
         "forbidden: must be a column name or a number from 0 to 4, got 1.5",
-        "constraints: 'age >= incom': there is no column 'incom'; nearest is 'income'",
+        "constraints: 'age >= incom': there is no column 'incom' (did you mean 'income'?)",
         "constraints: must be texts such as 'age >= 2*bmi', got 3",
         "forbidden: bmi is required",
     ]

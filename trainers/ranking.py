@@ -28,7 +28,7 @@ from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_file
 from ltr.demands import Demands, read_demands
-from ltr.list_demands import read_list_demands
+from ltr.list_demands import GivenDemands, read_list_demands
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
@@ -360,7 +360,7 @@ def _under_demands(
     """
     import pandas as pd
 
-    from ltr.rankers.demanded import GivenDemands, on_new_lists, outcome_of
+    from ltr.rankers.demanded import on_new_lists, outcome_of
     from ltr.rankers.inputs import LabelledRows
     from ltr.rankers.two_stage import least_top
     from ltr.rankers.unseen import cross_fitted
@@ -525,8 +525,6 @@ def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
 
 def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator[str]:
     """Yield a warning for each demand on a group that a list does not meet."""
-    from ltr.rankers.demanded import GivenDemands
-
     asked = [one for one in read_list_demands(config.exact.demands) if one.condition is not None]
     asked = [one for one in asked if one.condition is not None and one.condition.column in raw.columns]
     lists = None if raw.queries is None else np.unique(raw.queries, return_inverse=True)[1]

@@ -18,7 +18,7 @@ from ltr.answer.answer import (
     warnings_of,
 )
 from ltr.answer.evidence import Bin, Evidence, Found, Interval
-from ltr.answer.page import as_html, as_text, curve_html, curve_table, drawn, headline
+from ltr.answer.page import as_html, as_text, curve_table, drawn, headline
 from ltr.answer.proven import FrontPointOnList, ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
 
@@ -40,7 +40,6 @@ __all__ = [
     "as_html",
     "as_text",
     "cell_text",
-    "curve_html",
     "curve_table",
     "drawn",
     "effects",

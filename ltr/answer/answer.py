@@ -24,7 +24,7 @@ from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
 from ltr.data.columns import Column
 from ltr.data.dataset import Features
-from ltr.rankers.auto import BLEND, TODAY, AutoRanker, Comparison
+from ltr.rankers.auto import TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.bases import scores_of
 from ltr.rankers.two_stage import TwoStageRanker
@@ -174,61 +174,54 @@ def make_answer(
     Rows that are listed as ``"own"`` or ``"test"`` are those of the evidence, in their order. `free` is a ranker
     without the constraints that `ranker` satisfies, and its evidence.
     """
-    lists = None if rows.queries is None else np.unique(rows.queries, return_inverse=True)[1]
-    lists = None if lists is None else _by_appearance(lists)
-    scores, unconstrained = _scores_of(ranker, evidence, rows, lists), None
+    lists = _numbered(rows.queries, len(rows.features))
+    sizes = np.bincount(lists)
+
+    scores = _scores_of(ranker, evidence, rows, lists)
+    chances, places = evidence.calibration(scores), place_in_list(scores, lists)
+    unconstrained = today = line = None
     if free is not None:
         others = _scores_of(*free, rows, lists)
-        taken = place_in_list(others, lists) <= visits
-        unconstrained = free[1].expected(others[taken], None if lists is None else lists[taken], visits)
-    other = evidence.calibration_of_today
-    chances, places = evidence.calibration(scores), place_in_list(scores, lists)
-    sizes = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists)
+        first = place_in_list(others, lists) <= visits
+        unconstrained = free[1].expected(others[first], lists[first], visits)
     at = curve_visits(visits, int(sizes.max()))
-    shares = np.bincount(np.zeros(len(scores), dtype=np.int64) if lists is None else lists, chances) / sizes
-    by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
-    planned = np.minimum(visits, sizes)
-    today = line = None
-    if other is not None and rows.today is not None:
+    if rows.today is not None and (calibration := evidence.calibration_of_today) is not None:
         places_today = place_in_list(rows.today, lists)
-        taken = places_today <= visits
-        today = evidence.expected(rows.today[taken], None if lists is None else lists[taken], visits, today=True)
-        line = tuple(sums_by_visits(other(rows.today), places_today, at).tolist())
-    first = np.flatnonzero(places <= visits)
-    first = first[np.lexsort((places[first], first * 0 if lists is None else lists[first]))]
+        first = places_today <= visits
+        today = evidence.expected(rows.today[first], lists[first], visits, today=True)
+        line = tuple(sums_by_visits(calibration(rows.today), places_today, at).tolist())
+    shares, planned = np.bincount(lists, chances) / sizes, np.minimum(visits, sizes)
+    by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
+    visited = np.flatnonzero(places <= visits)
+    visited = visited[np.lexsort((places[visited], lists[visited]))]
     found = evidence.found(evidence.depth(visits, len(scores)))
+    by_ranking = sums_by_visits(chances, places, at)
+    about_today = _about_today(found, learned.today, learned.query is not None)
     answer = Answer(
         learned,
         rows.listed,
         rows.source,
-        len(scores),
-        None if lists is None else len(sizes),
-        visits,
-        int(planned.sum()),
-        evidence.expected(scores[first], None if lists is None else lists[first], visits),
-        today,
-        float((planned * shares).sum()),
-        Curve(
-            tuple(at.tolist()),
-            tuple(sums_by_visits(chances, places, at).tolist()),
-            tuple(by_chance.tolist()),
-            line,
-        ),
-        found,
-        tuple(_entries(ranker, learned, rows, first[:_LISTED], places, scores, chances)),
-        (
-            *_about_today(found, learned.today, learned.query is not None),
-            *_about_list(rows, visits, sizes),
-            *rows.warnings,
-        ),
-        unconstrained,
+        rows=len(scores),
+        queries=None if rows.queries is None else len(sizes),
+        asked=visits,
+        visits=int(planned.sum()),
+        expected=evidence.expected(scores[visited], lists[visited], visits),
+        today=today,
+        chance=float((planned * shares).sum()),
+        curve=Curve(tuple(at.tolist()), tuple(by_ranking.tolist()), tuple(by_chance.tolist()), line),
+        found=found,
+        entries=tuple(_entries(ranker, learned, rows, visited[:_LISTED], places, scores, chances)),
+        warnings=(*about_today, *_about_list(rows, visits, sizes), *rows.warnings),
+        unconstrained=unconstrained,
     )
     return answer, scores
 
 
-def _scores_of(ranker: Ranker, evidence: Evidence, rows: Rows, lists: IntArray | None) -> FloatArray:
+def _scores_of(ranker: Ranker, evidence: Evidence, rows: Rows, lists: IntArray) -> FloatArray:
     """Return the scores of rows, (m,), of labelled ones those by fits that have not seen them."""
-    return evidence.scores.mean(axis=0) if rows.listed in _KNOWN else ranker._placed(rows.features, lists)[0]
+    if rows.listed in _KNOWN:
+        return evidence.scores.mean(axis=0)
+    return ranker._placed(rows.features, None if rows.queries is None else lists)[0]
 
 
 def _entries(
@@ -305,9 +298,11 @@ def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
     return found
 
 
-def _by_appearance(lists: IntArray) -> IntArray:
-    """Return numbers of lists in the order in which they first appear."""
-    _, first, inverse = np.unique(lists, return_index=True, return_inverse=True)
+def _numbered(queries: NDArray[Any] | None, rows: int) -> IntArray:
+    """Return numbers of the lists of rows in the order in which they first appear."""
+    if queries is None:
+        return np.zeros(rows, dtype=np.int64)
+    _, first, inverse = np.unique(queries, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
@@ -324,43 +319,12 @@ WORDS = {
 """Methods by name, as a page calls them."""
 
 
-def _method_sentence(comparison: Comparison, today: str | None = None) -> str:
-    """Return how a list is ranked, and what does as well; `today` names the column of today's scores.
-
-    Examples:
-        >>> same = {"blend": 0.0, "forest": 0.1, "logistic": -0.5}
-        >>> noise = dict.fromkeys(same, 0.2)
-        >>> print(_method_sentence(Comparison("blend", same, same, noise, {"forest": 0.6, "logistic": 0.4}, "dcg")))
-        Ranked by a blend of a forest and logistic regression; a forest alone is within noise.
-    """
-    words = {**WORDS, TODAY: today or TODAY}
-
-    def said(names: Sequence[str]) -> str:
-        named = [words.get(name, name) for name in names]
-        if len(named) > _NAMED:
-            named = [*named[: _NAMED - 1], f"{len(named) - _NAMED + 1} other methods"]
-        return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
-
-    members = [name for name, weight in sorted(comparison.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
-    blended = comparison.chosen == BLEND and len(members) > 1
-    chosen = (
-        f"a blend of {said(members)}"
-        if blended
-        else said(members if comparison.chosen == BLEND else [comparison.chosen])
-    )
-    near = [name for name in comparison.near if name != BLEND and (blended or name not in members)]
-    if not near:
-        return f"Ranked by {chosen}."
-    alone = " alone" if set(near) & set(members) else ""
-    return f"Ranked by {chosen}; {said(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise."
-
-
 def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
     """Return how a fitted ranker ranks a list; `name` is that of its method, of two stages that of the first."""
     first = ranker.base_ if isinstance(ranker, TwoStageRanker) else ranker
     found = f"Ranked by {WORDS.get(name, name)}."
     if isinstance(first, AutoRanker):
-        found = _method_sentence(first.comparison_, today)
+        found = f"Ranked by {first.comparison_.said({**WORDS, TODAY: today or TODAY}, _NAMED)}."
     if isinstance(ranker, TwoStageRanker) and ranker.coef_ is not None:
         part = "list" if ranker.top_k is None else "top of the list"
         found += f" The {part} is then put in the order of a weighted sum of columns."

@@ -3,9 +3,9 @@ r"""What labelled rows say about a list: hits to expect among its first rows, an
 A *hit* is a row with a label above 0. To visit K rows means to take the first K of a list, or with queries the first K
 of each query. All numbers rest on scores out of fold: each row has its score from fits that have not seen it.
 
-*Expected hits.* A calibration maps out-of-fold scores to the chance of a hit (`ltr.rankers.calibration`). The first K
-rows of a list hold as many hits as their chances add up to; by chance it is K times the mean chance of all its rows.
-Their interval is that of the calibration. Rows of one query have more in common than their scores tell, so with
+*Expected hits.* The first K rows of a list hold as many hits as their chances add up to, by a calibration
+(`ltr.rankers.calibration`), whose interval they have; at random it is K times the mean chance of all rows. Rows of one
+query have more in common than their scores tell, so with
 queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
 labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
 ``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom.
@@ -119,10 +119,7 @@ class Evidence:
     def expected(
         self, scores: FloatArray, lists: IntArray | None = None, visits: int = 0, *, today: bool = False
     ) -> Interval:
-        """Return how many hits to expect among rows to visit, with the 90 % interval.
-
-        The rows have scores and queries, (m,), and there are `visits` of each query.
-        """
+        """Return how many hits to expect among rows to visit with these scores, (m,), `visits` of each query."""
         calibration = self.calibration_of_today if today else self.calibration
         assert calibration is not None
         value, low, high = map(float, calibration.predictive_interval(scores, _LEVEL))

@@ -5,18 +5,30 @@ Data that files keep, with the sentences, tables and drawings that pages show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from ltr.answer.drawing import (
+    ABOVE,
+    BELOW,
+    HEIGHT,
+    LEFT,
+    RIGHT,
+    WIDTH,
+    figure,
+    round_ticks,
+    scale,
+    ticks_below,
+    ticks_left,
+    upright,
+)
 from ltr.answer.plain import Plain
 
 __all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
 
 _DRAWN = 300  # rows of a drawing
-_WIDTH, _LEFT, _RIGHT, _ABOVE, _BELOW = 360, 40, 18, 10, 40
-_FRONT_HEIGHT = 230
 
 
 @dataclass(frozen=True)
@@ -128,31 +140,26 @@ class RowRanges(Plain):
         drawn = self._order[::step]
         most, thick = max(self.worst, default=1), max(1.2, min(7.0, 360 / max(1, len(drawn))))
         high = thick * len(drawn)
-        height = _ABOVE + high + _BELOW
-        x = _scale(0.5, most + 0.5, _LEFT, _WIDTH - _RIGHT)
-        parts = _ticks_below(x, [1, *_round_ticks(most)], high, height, "place")
+        height = ABOVE + high + BELOW
+        x = scale(0.5, most + 0.5, LEFT, WIDTH - RIGHT)
+        parts = ticks_below(x, [1, *round_ticks(most, whole=True)[1:]], high, height, "place")
         for line, at in enumerate(drawn):
-            top = _ABOVE + line * thick
+            top = ABOVE + line * thick
             title = f"row {self.rows[at]}: place {self.place[at]}, from {self.best[at]} to {self.worst[at]}"
             left, right = x(self.best[at] - 0.5), x(self.worst[at] + 0.5)
             parts.append(
                 f'<rect class="{"range" if self.exact[at] else "wider"}" x="{left:.1f}" y="{top + 0.1 * thick:.1f}" '
                 f'width="{right - left:.1f}" height="{0.8 * thick:.1f}"><title>{escape(title)}</title></rect>'
             )
-            parts.append(
-                f'<circle class="own" cx="{x(self.place[at]):.1f}" cy="{top + thick / 2:.1f}" r="{thick / 3:.1f}"/>'
-            )
-        planned = x(self.first + 0.5)
-        parts.append(
-            f'<line class="plan" x1="{planned:.1f}" x2="{planned:.1f}" y1="{_ABOVE}" y2="{_ABOVE + high:.1f}"/>'
-        )
+            parts.append(_dot(x(self.place[at]), top + thick / 2, thick / 3))
+        parts.append(upright(x(self.first + 0.5), high))
         legend = [('<rect class="range" x="0" y="1" width="24" height="6"/>', "range")]
         if not all(self.exact):
             legend.append(('<rect class="wider" x="0" y="1" width="24" height="6"/>', "at most this wide"))
-        legend.append(('<circle class="own" cx="12" cy="4" r="3"/>', "place of the ranker"))
+        legend.append((_dot(12, 4, 3), "place of the ranker"))
         some = "" if step == 1 else f" Every {step}th row is drawn."
         told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
-        return _figure(parts, height, legend, told)
+        return figure(parts, height, legend, told)
 
 
 @dataclass(frozen=True)
@@ -227,15 +234,11 @@ class ListFront(Plain):
         ours, other = self.names
         seconds, firsts = [point.second for point in self.points], [point.first for point in self.points]
         bounds = [max(point.first, point.first_bound) for point in self.points]
-        high = _FRONT_HEIGHT - _ABOVE - _BELOW
-        x = _scale(*_apart(min(seconds), max(seconds)), _LEFT + 14, _WIDTH - _RIGHT - 10)
-        y = _scale(*_apart(min(firsts), max(bounds)), _ABOVE + high - 6, _ABOVE + 6)
-        parts = _ticks_below(x, _ends(seconds), high, _FRONT_HEIGHT, other)
-        parts += [
-            f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y(value):.1f}" y2="{y(value):.1f}"/>'
-            f'<text class="right" x="{_LEFT - 3}" y="{y(value) + 4:.1f}">{value:.4g}</text>'
-            for value in _ends(firsts)
-        ]
+        high = HEIGHT - ABOVE - BELOW
+        x = scale(*_apart(min(seconds), max(seconds)), LEFT + 14, WIDTH - RIGHT - 10)
+        y = scale(*_apart(min(firsts), max(bounds)), ABOVE + high - 6, ABOVE + 6)
+        parts = ticks_below(x, _ends(seconds), high, HEIGHT, other)
+        parts += ticks_left(y, _ends(firsts), lambda value: f"{value:.4g}")
         steps = []
         for at, point in enumerate(self.points):
             steps += [] if at == 0 else [f"{x(self.points[at - 1].second):.1f},{y(point.first):.1f}"]
@@ -246,28 +249,15 @@ class ListFront(Plain):
             if not point.proven and bound > point.first:
                 ends = f'y1="{y(bound):.1f}" y2="{y(point.first):.1f}"'
                 parts.append(f'<line class="plan" x1="{across:.1f}" x2="{across:.1f}" {ends}/>')
-            parts.append(
-                f'<circle class="own" cx="{across:.1f}" cy="{y(point.first):.1f}" r="3">'
-                f"<title>{escape(title)}</title></circle>"
-            )
-        legend = [('<circle class="own" cx="12" cy="4" r="3"/>', f"{ours} reached")]
+            parts.append(_dot(across, y(point.first), 3, title))
+        legend = [(_dot(12, 4, 3), f"{ours} reached")]
         if not all(point.proven for point in self.points):
             legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "at most"))
-        return _figure(
-            parts, _FRONT_HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
-        )
-
-
-def _short(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}"
+        return figure(parts, HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set.")
 
 
 def _percent(share: float) -> str:
     return "nothing" if share <= 1e-9 else f"{100 * share:.2g} %"
-
-
-def _scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
-    return lambda value: begin + (end - begin) * (value - low) / (high - low)
 
 
 def _apart(low: float, high: float) -> tuple[float, float]:
@@ -278,36 +268,6 @@ def _ends(values: Sequence[float]) -> list[float]:
     return sorted({min(values), max(values)})
 
 
-def _round_ticks(most: int) -> list[int]:
-    """Return about four whole numbers up to the largest, itself included."""
-    step = max(1, most // 4)
-    for size in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1000, 2000, 2500, 5000):
-        if size >= step:
-            step = size
-            break
-    return [*range(step, most - step // 2, step), most]
-
-
-def _ticks_below(
-    x: Callable[[float], float], ticks: Sequence[float], high: float, height: float, name: str
-) -> list[str]:
-    parts = []
-    for tick in dict.fromkeys(ticks):
-        parts.append(
-            f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{_ABOVE}" y2="{_ABOVE + high:.1f}"/>'
-        )
-        parts.append(f'<text class="middle" x="{x(tick):.1f}" y="{_ABOVE + high + 15:.1f}">{_short(tick)}</text>')
-    middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text class="middle" x="{middle:.0f}" y="{height - 6:.0f}">{escape(name)}</text>')
-    return parts
-
-
-def _figure(parts: Sequence[str], height: float, legend: Sequence[tuple[str, str]], caption: str) -> str:
-    keys = "".join(
-        f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true">{shape}</svg>{escape(text)}</li>'
-        for shape, text in legend
-    )
-    return (
-        f'<figure><svg class="curve" viewBox="0 0 {_WIDTH} {height:.0f}" role="img" aria-label="{escape(caption)}">'
-        f'{"".join(parts)}</svg><figcaption><ul class="keys">{keys}</ul>{escape(caption)}</figcaption></figure>'
-    )
+def _dot(x: float, y: float, radius: float, title: str = "") -> str:
+    said = f"<title>{escape(title)}</title>" if title else ""
+    return f'<circle class="own" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{said}</circle>'

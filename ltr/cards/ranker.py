@@ -19,7 +19,7 @@ from ltr.cards.card import Card, Searched, check_labels
 from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
-from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
+from ltr.checks import as_float, as_sequence, check_flag, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
 from ltr.demands import RankerKind
@@ -30,7 +30,7 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
-from ltr.list_demands import Asked, ListDemand, OnTop
+from ltr.list_demands import Asked, GivenDemands, ListDemand, OnTop, read_all_demands
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
@@ -40,10 +40,8 @@ from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demanded import (
     DemandOutcome,
     DemandPrice,
-    GivenDemands,
     ReachedDemand,
     not_met,
-    read_demands_of_ranker,
     refuse_settled,
     solve_under,
 )
@@ -227,8 +225,7 @@ class CardRanker(Ranker):
         if self._is_risk:
             self._check_risk()
         one_of("ties", self.ties, get_args(Ties))
-        if not isinstance(self.one_per_feature, bool | np.bool_):
-            raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
+        check_flag("one_per_feature", self.one_per_feature)
         if self.limits is not None and not isinstance(self.limits, Limits):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         if self.within is not None:
@@ -248,7 +245,7 @@ class CardRanker(Ranker):
         known = labels
         if label_kind(labels) != "labels":
             known = np.zeros(len(labels))
-            for demand in read_demands_of_ranker(self.demands):
+            for demand in read_all_demands(self.demands):
                 if isinstance(demand, ListDemand) and demand.condition is None:
                     rule = "demands must be about groups of rows where labels have two fields"
                     raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
@@ -531,7 +528,7 @@ class CardRanker(Ranker):
         if self.one_direction is not False:
             names = () if isinstance(self.one_direction, bool | np.bool_) else self.one_direction
             found.append(f"thresholds of {', '.join(names) or 'a column'} with points of one sign")
-        return (*found, *(str(one) for one in read_demands_of_ranker(self.demands)))
+        return (*found, *(str(one) for one in read_all_demands(self.demands)))
 
     def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, as `Card.explain` does, and those of its neighbours."""

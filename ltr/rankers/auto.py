@@ -1,9 +1,7 @@
 r"""The best list that several methods can make together: each of them, and a blend of all, compared out of fold.
 
-*Out of fold.* The rows (with queries, the queries; with groups, the groups) are divided into `FOLDS` parts at random,
-up to three times (`folds_of`). Each part gets its scores from fits of every method to the other parts. These scores are
-computed once; the blend, the comparison, the expected hits, the probabilities and the exact correction all learn from
-them.
+*Out of fold.* The rows are divided into parts up to three times (`folds_of`), and each part gets its scores from fits
+of every method to the other parts. The blend, the comparison, the chances and the exact correction learn from them.
 
 *One scale.* Methods that give log odds keep them. A share p of trees that vote for a hit becomes the log odds of
 ``(T p + 1/2) / (T + 1)``, T = `_TREES`. Other scores are shifted and scaled so that those of the rows of the fit have
@@ -26,13 +24,11 @@ standard deviations; both sums are divided by their own standard deviation, and 
 that maximise the rank statistic itself do no better on new rows, though they can be found and proven
 (`docs/answer.md`).
 
-*The comparison.* The statistic of each method's out-of-fold list is compared with that of the blend, whose weights for
-a part come from the other parts. The deviation of a difference is that under resampling (`ltr.rankers.choice`).
-
-*The rule.* Of the methods that do better than the blend by at least two standard deviations of the difference, take the
-simplest; if there is none, take the blend. `simplicity` moves that bar: with 1 a simpler method may do worse by one
-standard deviation, with ``inf`` the simplest method is always taken. Methods count as simpler in the order in which
-they are listed.
+*The comparison* is that of the statistics of out-of-fold lists (`ltr.rankers.choice`), the weights of the blend for a
+part coming from the other parts. *The rule.* Of the methods that do better than the blend by at least two standard
+deviations of the difference, take the simplest, which is the one listed first; if there is none, take the blend.
+`simplicity` moves that bar: with 1 a simpler method may do worse by one standard deviation, with ``inf`` the simplest
+method is always taken.
 """
 
 from __future__ import annotations
@@ -55,7 +51,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from ltr.checks import as_float, check_callable, doubles
+from ltr.checks import as_float, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights
 from ltr.demands import Demanding, Demands
 from ltr.losses import ranknet_loss
@@ -113,21 +109,35 @@ class Comparison:
     @property
     def near(self) -> tuple[str, ...]:
         """The other methods whose statistic is within one standard deviation of that of the chosen one."""
-        own = self.gains[self.chosen]
-        return tuple(
-            name
-            for name, gain in self.gains.items()
-            if name != self.chosen and own - gain <= max(self.deviations[name], self.deviations[self.chosen])
-        )
+        own, spread = self.gains[self.chosen], self.deviations[self.chosen]
+        others = (name for name in self.gains if name != self.chosen)
+        return tuple(name for name in others if own - self.gains[name] <= max(self.deviations[name], spread))
+
+    @property
+    def members(self) -> list[str]:
+        """The methods of the blend, from the largest weight to the smallest."""
+        return [name for name, weight in sorted(self.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
 
     def __str__(self) -> str:
-        said = self.chosen
-        if self.chosen == BLEND:
-            members = [name for name, weight in sorted(self.weights.items(), key=lambda pair: -pair[1]) if weight > 0]
-            said = f"a blend of {', '.join(members[:-1])}{' and ' * (len(members) > 1)}{members[-1]}"
-        near = [name for name in self.near if name != BLEND]
-        others = f"; {', '.join(near)} {'is' if len(near) == 1 else 'are'} within noise" if near else ""
-        return f"{said}{others}"
+        return self.said({})
+
+    def said(self, words: Mapping[str, str], most: int = 100) -> str:
+        """Return which method is taken, and what does as well, with other `words` for names; at most so many names."""
+
+        def listed(names: Sequence[str]) -> str:
+            named = [words.get(name, name) for name in names]
+            if len(named) > most:
+                named = [*named[: most - 1], f"{len(named) - most + 1} other methods"]
+            return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+
+        members = self.members if self.chosen == BLEND else [self.chosen]
+        blended = len(members) > 1
+        near = [name for name in self.near if name != BLEND and (blended or name not in members)]
+        said = f"a blend of {listed(members)}" if blended else listed(members)
+        if not near:
+            return said
+        alone = " alone" if set(near) & set(members) else ""
+        return f"{said}; {listed(near)}{alone} {'is' if len(near) == 1 else 'are'} within noise"
 
 
 @dataclass(eq=False, repr=False)
@@ -162,7 +172,7 @@ class AutoRanker(Demanding, Scored, Ranker):
         >>> X, y = load_breast_cancer(return_X_y=True)
         >>> ranker = AutoRanker(["logistic", "boosting"]).fit(X[::2, :5], 1 - y[::2])
         >>> print(ranker.comparison_)
-        a blend of logistic and boosting; logistic is within noise
+        a blend of logistic and boosting; logistic alone is within noise
         >>> bool(ranker.score(X[1::2, :5], 1 - y[1::2]) > 0)
         True
     """
@@ -196,16 +206,14 @@ class AutoRanker(Demanding, Scored, Ranker):
         """Fit all methods out of fold and on all rows, blend them and choose; arguments are those of `Ranker`.
 
         Without a `group`, rows that are much more similar than rows otherwise are count as one
-        (`ltr.data.similar_rows`). With a `time`, rows are ranked out of fold by fits to earlier rows only (`folds_of`),
-        and the first rows not at all. The chances have weights of their own, `calibration_weight`, (n,), >= 0, where
-        others only make methods look at hits more, which must not make hits more likely. `on_progress` is called with
-        the number of fits that are done, that of all, and what is being fitted.
+        (`ltr.data.similar_rows`). With a `time`, the first rows are not ranked out of fold. The chances have weights
+        of their own, `calibration_weight`, (n,), >= 0, where others only make methods look at hits more. `on_progress`
+        is called with the number of fits that are done, that of all, and what is being fitted.
 
         Raises:
             ValueError: too few rows to hold some out; constraints that no method or no weights satisfy.
         """
         measure = self._measure()
-        check_callable("on_progress", on_progress)
         if math.isnan(simplicity := as_float(self.simplicity)):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
         rows, similar = self._weighted_data(X, y, qid, sample_weight, group, time).with_similar()
@@ -225,27 +233,24 @@ class AutoRanker(Demanding, Scored, Ranker):
         members: dict[str, _Member] = {}
         held = {repeat: np.full((len(labels), len(names)), np.nan) for repeat in sorted({one.repeat for one in splits})}
 
-        def work(job: tuple[str, int]) -> tuple[str, int, Any]:
+        def work(job: tuple[str, int]) -> None:
             name, at = job
-            under = bound[at + 1]
+            part = rows if at < 0 else rows.take(seen[at])
+            member = _Member.fit(methods[name], part, bound[at + 1], keep=at < 0, names=self._names)
             if at < 0:
-                return name, at, _Member.fit(methods[name], rows, under, keep=True, names=self._names)
-            member = _Member.fit(methods[name], rows.take(seen[at]), under, keep=False, names=self._names)
-            here = splits[at].held
-            return name, at, member.scores(features[here], None if lists is None else lists[here])
+                members[name] = member
+                return
+            here, of = splits[at].held, names.index(name)
+            held[splits[at].repeat][here, of] = member.scores(features[here], None if lists is None else lists[here])
 
-        for done, (name, at, result) in enumerate(_side_by_side(work, jobs), start=1):
-            if at < 0:
-                members[name] = result
-            else:
-                held[splits[at].repeat][splits[at].held, names.index(name)] = result
+        for done, _ in enumerate(_side_by_side(work, jobs), start=1):
             if on_progress is not None:
-                on_progress(done, len(jobs), name)
+                on_progress(done, len(jobs), jobs[done - 1][0])
         rows = replace(rows, features=features[:, :0])  # parts of which are taken for their labels from here on
-        found: Comparison = self._blend(rows, names, members, splits, held, measure, simplicity)
+        self._members = {name: members[name] for name in names}
+        found = self._blend(rows, names, splits, held, measure, simplicity)
         fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
-        learnt = max(map(len, seen)) if fewer else None
-        self.comparison_: Comparison = replace(found, rows=learnt, similar=similar)
+        self.comparison_: Comparison = replace(found, rows=max(map(len, seen)) if fewer else None, similar=similar)
         if demands:
             refuse_violated(self, demands, f"the {found.chosen}")
         kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
@@ -261,7 +266,6 @@ class AutoRanker(Demanding, Scored, Ranker):
         self,
         rows: LabelledRows,
         names: list[str],
-        members: Mapping[str, _Member],
         splits: Sequence[Fold],
         held: Mapping[int, FloatArray],
         measure: tuple[RankStatistic, GainName, bool],
@@ -279,8 +283,7 @@ class AutoRanker(Demanding, Scored, Ranker):
             lists = None if rows.lists is None else rows.lists[here]
             orders = [crossed[split.repeat][here], *scores[here].T]
             results[split.name] = [places(order, lists).tolist() for order in orders]
-        given = rows.labels, rows.lists, rows.groups, measure, self.seed, rows.weights
-        gains, deviations = compare(results, splits, [BLEND, *names], *given)
+        gains, deviations = compare(results, splits, [BLEND, *names], rows, measure, self.seed)
         known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
         several = _repeated(rows.take(known), len(held))
         weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several, alike)
@@ -299,18 +302,10 @@ class AutoRanker(Demanding, Scored, Ranker):
         of_lists = None if ranked.lists is None else ranked.weights
         measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
         found_by = measured[0], ranked.lists, measure
-        own = [mean_of_lists(scores[known], *found_by, weights=measured[1]) for scores in crossed.values()]
-        order = [*names, BLEND]
-        values = {name: float(np.mean(own)) + gains[name] for name in order}
-        self._members = {name: members[name] for name in names}
-        return Comparison(
-            chosen,
-            values,
-            {name: gains[name] for name in order},
-            {name: deviations[name] for name in order},
-            blend,
-            str(measure[0]),
-        )
+        own = float(np.mean([mean_of_lists(each[known], *found_by, weights=measured[1]) for each in crossed.values()]))
+        gains, deviations = ({name: of[name] for name in [*names, BLEND]} for of in (gains, deviations))
+        values = {name: own + gain for name, gain in gains.items()}
+        return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
     def _calibrate(self, rows: LabelledRows) -> None:
         """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
@@ -616,10 +611,8 @@ def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
     )
     network = functools.partial(SurrogateRanker, scorer="mlp", patience=10, seed=seed)
     if rows.pointwise:  # all rows at once, which for one list is faster than mini-batches, and as good
-        whole = {"optimizer": "lbfgs", "max_steps": 100, "tolerance": 1e-4, "validation": 0.0}
-        network = functools.partial(
-            network, "logistic", hidden=(32,), scale="standardize", l2=_PRICE_OF_NETWORK / n, **whole
-        )
+        whole = {"optimizer": "lbfgs", "max_steps": 100, "tolerance": 1e-4, "validation": 0.0, "scale": "standardize"}
+        network = functools.partial(network, "logistic", hidden=(32,), l2=_PRICE_OF_NETWORK / n, **whole)
     if rows.lists is not None and importlib.util.find_spec("lightgbm") is not None:
         boosting = _boosted_lists(seed)
     return {

@@ -27,10 +27,18 @@ from ltr.data.preparation import TablePreparation
 from ltr.rankers.calibration import Calibration, fit_calibration
 from ltr.rankers.choice import mean_of_lists, parts_of
 from ltr.rankers.contract import FloatArray, IntArray, Qid, RankerContract
-from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state, suffix_of, write_state
+from ltr.rankers.files import (
+    KINDS,
+    NewerVersionError,
+    UnknownClassError,
+    described,
+    read_state,
+    state_of,
+    suffix_of,
+    write_state,
+)
 from ltr.rankers.inputs import LabelledRows, labels_and_lists
 from ltr.rankers.onnx import write_onnx
-from ltr.rankers.states import KINDS, described, state_of
 from ltr.rankers.views import (
     Explanation,
     explanation,
@@ -55,11 +63,7 @@ _Result = TypeVar("_Result")
 def all_or_nothing(
     fit: Callable[Concatenate[_R, _P], _Result],
 ) -> Callable[Concatenate[_R, _P], _Result]:
-    """Decorate a ``fit`` so that the ranker keeps the attributes it had before when the fit raises.
-
-    Attributes are restored, not the objects they refer to: a fit assigns new objects and changes none of an earlier
-    fit.
-    """
+    """Decorate a ``fit`` so that the ranker keeps the attributes it had before when the fit raises."""
 
     @functools.wraps(fit)
     def fit_or_restore(self: _R, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
@@ -76,10 +80,7 @@ def all_or_nothing(
 
 def _is_calibrated(ranker: Ranker) -> bool:
     if ranker.calibration_ is None:
-        raise NotFittedError(
-            f"predict_proba needs a calibrated ranker, which this {type(ranker).__name__} is not: call calibrate(X, y) "
-            "with the rows of its fit"
-        )
+        raise NotFittedError("predict_proba needs a calibrated ranker: call calibrate(X, y) with the rows of its fit")
     return True
 
 
@@ -96,13 +97,8 @@ class Ranker(RankerContract):
     """A scikit-learn estimator that gives every row a score; rows with larger scores stand higher in the list.
 
     It is neither a classifier nor a regressor: labels may be graded, scores are on no scale, and ``predict`` returns
-    them.
-
-    *The contract.* A subclass is a dataclass of its parameters. It has a ``fit`` that calls `_training_data`, and a
-    method `_scores` of checked features; `_FITTED` names the attributes that `save` writes. `_scores` is called with
-    pieces of the rows, so the score of a row must not depend on other rows, unless the ranker is `_BY_LIST`. The rest
-    is optional, see `ltr.rankers.contract`. Files, ONNX models, frames, figures, explanations and checks of constraints
-    are functions over this contract.
+    them. A subclass is a dataclass of its parameters, with a ``fit`` that calls `_training_data` and a method `_scores`
+    of checked features; the rest of `ltr.rankers.contract` is optional.
 
     *What ``fit`` takes*, as far as it does:
 
@@ -114,8 +110,7 @@ class Ranker(RankerContract):
     - ``time``: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: where some
       rows are held out, nothing is learned from later rows to rank earlier ones.
     - ``sample_weight``: weight of each row, (n,), >= 0. Rows of weight 0 are left out, and weights that are all 1
-      change nothing. With ``qid`` a list counts as much as its rows of the lowest label do on average, and its rows by
-      their weights relative to that, see `ltr.lists`.
+      change nothing. With ``qid``, lists and their rows have weights as in `ltr.lists`.
 
     Args:
         statistic: the rank statistic that `score` reports, or its name.
@@ -166,15 +161,9 @@ class Ranker(RankerContract):
     ) -> float:
         """Return the mean of the statistic over the lists for which it is defined, NaN for none; larger is better.
 
-        Of tied items the one with the lower label counts as standing above, as in `ltr.metrics`.
-
-        Args:
-            X: features, (n, d).
-            y: labels, (n,).
-            qid: list of each row, (n,); None means that all rows are one list, and after a fit with queries has to be
-                said, as in a search of scikit-learn by metadata routing.
-            sample_weight: weight of each row, (n,), >= 0, which weighs lists as in `ltr.lists`; the value of a list
-                does not depend on it, except that rows of weight 0 are left out.
+        The arguments are those of a fit; after one with queries `qid` has to be said. Weights weigh lists, whose values
+        do not depend on them, except that rows of weight 0 are left out. Of tied items the one with the lower label
+        counts as standing above.
         """
         qid = self._lists_for("score", qid)
         scores, _ = self._placed(self._features(X), qid)
@@ -235,19 +224,10 @@ class Ranker(RankerContract):
     ) -> Self:
         """Learn the chance of a hit, a label above 0, by score, for `predict_proba` and a column ``chance`` in `rank`.
 
-        The scores that it learns from are out of fold: the rows are divided into folds, a clone of the ranker is fitted
-        to all but one, and scores the rows of that one. The scores of each clone are shifted and scaled so that those
-        of its training rows have the mean and deviation of this ranker's. A ranker that learns nothing in `fit`, a
-        `ScoreColumn` or `TreesRanker`, keeps its scores, so it must not have seen these rows.
-
-        Args:
-            X: the rows of the fit, (n, d).
-            y: labels, (n,).
-            qid: list of each row; lists are never divided.
-            group: as in a fit; a group counts in the calibration as one row.
-            sample_weight: weight of each row, (n,), >= 0, for the fits, which must take it, and for the calibration.
-            folds: number of folds, at least 2; None takes the ranker's own scores of these rows, which must then be
-                rows that it has not seen.
+        X are the rows of the fit, and their scores come from clones that are fitted to all folds but one, shifted and
+        scaled so that those of the clone's training rows have the mean and deviation of this ranker's. A group counts
+        as one row; weights are for the fits, which must take them, and for the calibration. With ``folds=None``, and
+        for a ranker that learns nothing in `fit`, the ranker's own scores count: it must not have seen these rows.
 
         Examples:
             >>> from ltr.rankers import LogisticRegressionRanker
@@ -308,11 +288,6 @@ class Ranker(RankerContract):
         ``position`` (1 is the top), ``score``, ``chance`` (of a hit, where the ranker is calibrated), and for two
         stages ``stage``: ``"reranked"`` where the exact stage placed the row, ``"base"`` where the base ranker did.
 
-        Args:
-            X: a pandas or polars frame, or an array, (n, d), with the columns of the fit.
-            qid: list of each row, (n,); None means that all rows are one list, and after a fit with queries has to be
-                said.
-
         Examples:
             >>> import pandas as pd
             >>> from ltr.rankers import SurrogateRanker
@@ -336,10 +311,8 @@ class Ranker(RankerContract):
         """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
 
         Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the
-        mean: the share of lists with a positive at each position. Of tied rows the lower label stands above. The legend
-            counts
-        the positives among the first `k` rows, and twice as many are drawn, at least 40; None draws twice the reranked
-        rows, or the whole list where there is one stage.
+        mean: the share of lists with a positive at each position. The legend counts the positives among the first `k`
+        rows, and twice as many are drawn, at least 40; None draws twice the reranked rows, or the whole list.
         """
         if k is not None:
             check_whole("k", k, 1, " or None")
@@ -372,23 +345,9 @@ class Ranker(RankerContract):
     def save(self, path: str | Path) -> None:
         """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
-        The file is JSON with all digits of the weights. That of a ranker with a network, or with more than 100,000
-        numbers, is a safetensors file with the same JSON in its metadata (`ltr.rankers.files`). Training data,
-        callbacks and solver objects are left out.
-
-        Raises:
-            TypeError: a base of another library that has no form here, see `ltr.rankers.foreign`.
-            ValueError: the name of a JSON file for a network or a large forest.
-
-        Examples:
-            >>> import tempfile
-            >>> from ltr.rankers import LogisticRegressionRanker, Ranker
-            >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     ranker.save(Path(folder, "model.json"))
-            ...     read = Ranker.load(Path(folder, "model.json"))
-            >>> bool(read.predict([[5.0]]) == ranker.predict([[5.0]]))
-            True
+        The file is JSON with all digits of the weights, or for networks and large forests safetensors
+        (`ltr.rankers.files`). Training data, callbacks and solver objects are left out. Raises TypeError for a base of
+        another library that has no form here, and ValueError for the name of a JSON file where there can be none.
         """
         write_state(path, self.to_state())
 
@@ -422,15 +381,6 @@ class Ranker(RankerContract):
         It takes features (*batch, list, d) and returns scores (*batch, list); it knows no padding.
         `torch.export.export` takes it, and so do `torch.jit.script` and `torch.jit.trace` on Python 3.13 and older.
         Raises TypeError for a ranker that is neither linear nor a network, nor two stages of such rankers.
-
-        Examples:
-            >>> from ltr.rankers import LogisticRegressionRanker
-            >>> X = [[0.0, 2.0], [1.0, 5.0], [2.0, 3.0], [3.0, 1.0]]
-            >>> ranker = LogisticRegressionRanker(C=1.0).fit(X, [0, 1, 0, 1])
-            >>> lists = torch.tensor([X], dtype=torch.float64)
-            >>> program = torch.export.export(ranker.to_torch(), (lists,)).module()
-            >>> bool(np.allclose(program(lists).detach(), [ranker.predict(X)]))
-            True
         """
         from ltr.rankers.scorers import LinearScorer
 
@@ -457,17 +407,6 @@ class Ranker(RankerContract):
             ImportError: the package onnx is not installed (``pip install 'rankproof[onnx]'``).
             TypeError: a ranker of one's own, or a base of another library, without an ONNX form.
             ValueError: a preparation of other features.
-
-        Examples:
-            >>> import tempfile, onnxruntime
-            >>> from ltr.rankers import LogisticRegressionRanker
-            >>> ranker = LogisticRegressionRanker().fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1])
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     ranker.to_onnx(Path(folder, "model.onnx"))
-            ...     session = onnxruntime.InferenceSession(Path(folder, "model.onnx"))
-            >>> scores = session.run(["score"], {"features": np.array([[5.0], [7.0]])})[0]
-            >>> np.array_equal(scores, ranker.predict([[5.0], [7.0]]))
-            True
         """
         write_onnx(self, path, preparation, query)
 

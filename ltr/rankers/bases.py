@@ -135,14 +135,9 @@ def weights_refused(
     """Return why an estimator cannot learn from these weights of rows, and what can; an empty text where it can."""
     last, _ = last_step(estimator)
     if not has_fit_parameter(last, "sample_weight"):
-        return (
-            f'the fit of the base, {last!r:.80}, takes none; take a base that learns from weights, such as "logistic"'
-        )
+        return f"the fit of the base, {last!r:.80}, takes none; take one that learns from weights, such as logistic"
     if _weighs_lists(last) and differ_in_lists(weights, lists):
-        return (
-            f"{type(last).__name__} takes weights of queries only, the same for all rows of a qid; take LGBMRanker or "
-            "a base of this package"
-        )
+        return f"{type(last).__name__} takes weights of queries only, the same for all rows of a qid; take LGBMRanker"
     return ""
 
 
@@ -158,35 +153,34 @@ def fit_estimator(
     A ranker that learns from groups and times gets these as well, and the ``fit`` must take weights where there are
     any. `requested` says whether it requests a ``qid``, where metadata routing decides that.
     """
-    labels, groups, weights = rows.labels, rows.lists, rows.weights
-    features = rows.features if isinstance(estimator, Ranker) else doubles(rows.features)
+    own = isinstance(estimator, Ranker)
+    features, labels = rows.features if own else doubles(rows.features), rows.labels
     last, prefix = last_step(estimator)
-    # an estimator that knows groups cannot do without
     takes_group, takes_ids, takes_qid = (has_fit_parameter(last, name) for name in ("group", "group_id", "qid"))
-    takes_group = (takes_group or takes_ids) and not isinstance(last, Ranker)  # whose groups are not lists
+    # an estimator that knows groups cannot do without; those of a ranker are not lists
+    takes_group = (takes_group or takes_ids) and not isinstance(last, Ranker)
     learns_from_lists = takes_group or takes_qid
     if requested is not None:
         prefix = ""  # pipelines pass on what their steps request
         learns_from_lists = requested or (takes_group and not takes_qid)
-    lists = groups if learns_from_lists else None
-    given: dict[str, Any] = {} if weights is None else {f"{prefix}sample_weight": weights}
-    if isinstance(estimator, Ranker):
-        units = {"group": rows.groups, "time": rows.times}
-        given |= {name: of for name, of in units.items() if of is not None and has_fit_parameter(estimator, name)}
+    lists = rows.lists if learns_from_lists else None
+    units = {"group": rows.groups, "time": rows.times} if own else {}
+    given = {name: of for name, of in units.items() if has_fit_parameter(estimator, name)}
+    given[f"{prefix}sample_weight"] = rows.weights
     # classifiers and boosted trees ask for whole numbers
     y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
     if takes_group:
         lists = np.zeros(len(y), dtype=np.int64) if lists is None else lists
         order = np.argsort(lists, kind="stable")
         _, first, sizes = np.unique(lists, return_index=True, return_counts=True)
-        of = first if _weighs_lists(last) else order
-        given = {name: values[of] for name, values in given.items()}
-        table = rows_to_fit(estimator, features[order], names)
-        group = {f"{prefix}group_id": lists[order]} if takes_ids else {f"{prefix}group": sizes}
-        estimator.fit(table, y[order], **group, **given)
+        of_weights = first if _weighs_lists(last) else order
+        features, y = features[order], y[order]
+        given = {name: None if values is None else values[of_weights] for name, values in given.items()}
+        given |= {f"{prefix}group_id": lists[order]} if takes_ids else {f"{prefix}group": sizes}
     else:
-        table = rows_to_fit(estimator, features, names)
-        estimator.fit(table, y, **given, **({} if lists is None else {f"{prefix}qid": lists}))
+        given[f"{prefix}qid"] = lists
+    table = rows_to_fit(estimator, features, names)
+    estimator.fit(table, y, **{name: values for name, values in given.items() if values is not None})
     _record_columns(estimator, table)
     return estimator
 
@@ -216,13 +210,11 @@ def why_not_saved(
     """
     if isinstance(estimator, Ranker):
         return ""
-    every = [estimator]
-    if hasattr(estimator, "get_params"):
-        every += [part for part in estimator.get_params(deep=True).values() if hasattr(part, "fit")]
+    parameters = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
+    every = [estimator, *(part for part in parameters.values() if hasattr(part, "fit"))]
     if any(type(part).__module__.partition(".")[0] not in _LIBRARIES for part in every):
         return f"the model of {type(estimator).__name__}, a class of your own, is saved only if it is a linear score"
     trial = copy.deepcopy(estimator)
-    parameters = trial.get_params(deep=True)
     rounds = [name for name, value in parameters.items() if name.rpartition("__")[2] in _ROUNDS and value is not None]
     try:
         with warnings.catch_warnings():
@@ -287,10 +279,9 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
     form = own_form(base, None if d is None else _linear_form(base, d))
     if form is None:
         raise TypeError(
-            f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one (also "
-            "after linear steps of a pipeline), gradient boosting of LightGBM and XGBoost, forests, trees and "
-            "gradient boosting of scikit-learn, and the rankers of this package. Pickle the ranker, or save or "
-            "export the base by its own means and rank its scores as a column (ScoreColumn)"
+            f"a {type(base).__name__} has no form that can be saved or exported. Linear models have one, gradient "
+            "boosting of LightGBM and XGBoost, trees of scikit-learn, and the rankers of this package. Pickle the "
+            "ranker, or save the base by its own means and rank its scores as a column (ScoreColumn)"
         )
     return form
 

@@ -5,8 +5,7 @@ hits that rows of such scores have. It is learnt from *out-of-fold* scores, whic
 the rows: on its own training rows a ranker looks better than it is.
 
 *Rule.* Isotonic regression where there are at least `ISOTONIC_FROM` hits and as many misses, Platt's sigmoid otherwise.
-The number is measured, with four kinds of models on 132 training sets from ten data sets: mean log loss on other rows
-is least for numbers from 50 to 200, and isotonic regression has the smaller error of calibration from about 20.
+The number is measured: on other rows mean log loss is least for numbers from 50 to 200.
 
 *Isotonic regression* pools neighbouring scores into plateaus, within which the share of hits does not rise. A plateau
 of n rows with h hits gets the chance (h + r) / (n + 1), r the share of hits among all rows: one row of average chance
@@ -25,22 +24,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from scipy.stats import betabinom, binomtest
+from scipy.stats import betabinom, binomtest, rankdata
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
 
-from ltr.checks import as_numbers, check_number, check_whole
+from ltr.checks import as_numbers, check_number, check_whole, one_of
 from ltr.data.dataset import checked_groups, checked_weights
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ISOTONIC_FROM", "Calibration", "fit_calibration", "predictive_interval"]
+__all__ = ["Calibration", "fit_calibration", "predictive_interval"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -125,11 +124,10 @@ class Calibration:
         return predictive_interval(self(scores), self.rows_behind(scores), level)
 
     def reliability(self, scores: ArrayLike, labels: ArrayLike, bins: int = 10) -> pd.DataFrame:
-        """Return how the chances of rows that neither the ranker nor the calibration has seen agree with their labels.
+        """Return how the chances of rows that nothing was learned from agree with their labels, as a frame.
 
-        A frame with a row for each of so many bins of about as many rows, from the smallest chance to the largest; rows
-        of one chance stay together. It has ``predicted``, the mean chance; ``observed``, the share of hits; ``rows``;
-        ``low`` and ``high``, Wilson's 95 % interval for the share in further such rows.
+        Each row is one of so many bins of about as many rows; rows of one chance stay together. It has ``predicted``,
+        the mean chance; ``observed``, the share of hits; ``rows``; ``low`` and ``high``, Wilson's 95 % interval.
 
         Examples:
             >>> scores = np.arange(100.0)
@@ -143,10 +141,7 @@ class Calibration:
         check_whole("bins", bins, 1)
         given, hits = _rows(scores, labels)
         chances = self(given)
-        _, inverse, counts = np.unique(chances, return_inverse=True, return_counts=True)
-        middle = (np.cumsum(counts) - counts / 2) / len(given)
-        found = []
-        numbers = np.floor(middle * bins).astype(np.int64)[inverse]
+        numbers, found = np.floor((rankdata(chances) - 0.5) / len(given) * bins), []
         for number in np.unique(numbers):
             held = numbers == number
             interval = binomtest(int(hits[held].sum()), int(held.sum())).proportion_ci(method="wilson")
@@ -155,8 +150,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
-        arrays = {name: getattr(self, name).tolist() for name in _ARRAYS}
-        return {"kind": self.kind, "rows": self.rows, "hits": self.hits, **arrays}
+        return {name: value.tolist() if name in _ARRAYS else value for name, value in vars(self).items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Calibration:
@@ -170,15 +164,13 @@ class Calibration:
         return found
 
     def _check(self) -> None:
-        knots, chances = self.knots, self.chances
-        shapes = knots.ndim == 1 and knots.shape == chances.shape and len(knots) >= 1
-        size = {"isotonic": len(knots), "sigmoid": 3}.get(self.kind)
-        known = self.support.shape == (size,) and (self.kind == "isotonic" or len(knots) == 2)
+        isotonic, m = self.kind == "isotonic", self.knots.size
+        shapes = self.knots.shape == self.chances.shape == (m,) and self.support.shape == (m if isotonic else 3,)
         finite = all(np.isfinite(getattr(self, name)).all() for name in _ARRAYS)
-        if not (shapes and known and finite):
+        if not (finite and shapes and (m >= 1 if isotonic else self.kind == "sigmoid" and m == 2)):
             raise ValueError("calibration must hold a kind, finite knots and as many chances, and what they rest on")
-        rising = (np.diff(knots) > 0).all() if self.kind == "isotonic" else knots[1] >= 0
-        within = (chances > 0).all() and (chances < 1).all() and (np.diff(chances) >= 0).all()
+        rising = (np.diff(self.knots) > 0).all() if isotonic else self.knots[1] >= 0
+        within = (self.chances > 0).all() and (self.chances < 1).all() and (np.diff(self.chances) >= 0).all()
         if not (rising and within):
             raise ValueError("calibration must rise with the score, with chances between 0 and 1")
 
@@ -189,10 +181,7 @@ _ARRAYS = ("knots", "chances", "support")
 def fit_calibration_of_repeats(
     scores: FloatArray, labels: FloatArray, weights: FloatArray | None, groups: IntArray | None
 ) -> Calibration:
-    """Return the calibration by scores of the same rows from several divisions into folds, (repeats, n).
-
-    Each row counts once, whatever the number of its scores.
-    """
+    """Return the calibration by several scores of each row, (repeats, n); each row counts once."""
     many = len(scores)
     alone = np.arange(len(labels)) if groups is None else groups
     of_all = None if weights is None else np.tile(weights, many)
@@ -212,11 +201,10 @@ def fit_calibration(
     Args:
         scores: scores of rows by rankers that have not seen them, (n,), finite.
         labels: labels of these rows, (n,), >= 0; those above 0 are hits.
-        weights: weight of each row, (n,), >= 0, relative to the others: only shares of the whole count. Rows of unequal
-            weights count as fewer rows, (sum of weights)² / (sum of squared weights), as in Kish's effective sample
-            size. None means that all count alike.
-        groups: which rows belong together, (n,), integers or texts: the rows of a group count as one row together,
-            however many they are, for they may all be alike. None means that each row is alone.
+        weights: weight of each row, (n,), >= 0, relative to the others. Rows of unequal weights count as fewer rows,
+            (sum of weights)² / (sum of squared weights), Kish's effective sample size. None: all count alike.
+        groups: which rows belong together, (n,), integers or texts: the rows of a group count as one row together, for
+            they may all be alike. None means that each row is alone.
         kind: ``"isotonic"`` or ``"sigmoid"``; None decides by the rule of this module.
 
     Raises:
@@ -237,10 +225,9 @@ def fit_calibration(
     if hits.all() or not hits.any():
         which = "hits (labels above 0)" if hits.all() else "misses (labels of 0)"
         raise ValueError(f"labels must hold hits and misses, got {len(hits)} rows that are all {which}")
-    if kind not in (None, "isotonic", "sigmoid"):
-        raise ValueError(f"kind must be 'isotonic', 'sigmoid' or None, got {kind!r}")
     if kind is None:
         kind = "isotonic" if min(positive, total - positive) >= ISOTONIC_FROM else "sigmoid"
+    one_of("kind", kind, get_args(Kind))
     values, place = np.unique(given, return_inverse=True)
     sizes, caught = (np.bincount(place, of).astype(np.float64) for of in (counts, counts * hits))
     knots, chances, support = (_isotonic if kind == "isotonic" else _sigmoid)(values, sizes, caught)
@@ -250,11 +237,9 @@ def fit_calibration(
 def predictive_interval(probabilities: ArrayLike, rows_behind: float, level: float = 0.9) -> tuple[float, int, int]:
     """Return how many hits to expect among rows with these chances, and between which numbers they will lie.
 
-    The number of hits among K rows is beta-binomial: the true share of hits has the distribution
-    Beta(m s + 1/2, (1 - m) s + 1/2), with m the mean of the chances and s = `rows_behind`, and given the share the
-    number is binomial. This is Jeffreys' posterior of a share m seen on s rows, so that the interval has the chance of
-    each row and the uncertainty of the calibration. The binomial takes the rows as alike; where their chances differ
-    much, the interval is a little too wide. It always holds the expected number.
+    The number of hits among K rows is beta-binomial: the true share of hits has Jeffreys' posterior of the mean chance
+    m seen on s = `rows_behind` rows, Beta(m s + 1/2, (1 - m) s + 1/2), and given the share the number is binomial. The
+    binomial takes the rows as alike; where their chances differ much, the interval is a little too wide.
 
     Args:
         probabilities: calibrated chances of a hit, (K,), in [0, 1].
@@ -263,9 +248,6 @@ def predictive_interval(probabilities: ArrayLike, rows_behind: float, level: flo
 
     Returns:
         Expected number, the sum of the chances, and the least and largest number of hits.
-
-    Raises:
-        ValueError: arguments against these rules.
 
     Examples:
         >>> predictive_interval([0.3] * 20, rows_behind=100)

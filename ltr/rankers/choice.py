@@ -2,11 +2,10 @@
 
 *Inner splits* (`folds_of`). The rows (with queries, the queries) are divided into `FOLDS` parts at random, up to
 `REPEATS` times. Each part is held out once: the whole procedure, base ranker included, learns from the other parts and
-ranks it. So every row gets its place in the order of the base and in that of each candidate by rankers that have not
-seen it, and the places of one repeat form a list as long as the training list. The gain of a candidate is the statistic
-of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the other
-rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held out as
-well.
+ranks it. The places of one repeat form a list as long as the training list, and the gain of a candidate is the
+statistic of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the
+other rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held
+out as well.
 
 *Rows in time.* With times of the rows nothing is learned from later rows to rank earlier ones. The rows are cut into
 ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned from the blocks
@@ -14,7 +13,6 @@ before it, and by corrections that learned from those of these rows that have a 
 has none, so the comparison is of the blocks from the third on.
 
 *Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
-Without groups, rows that are much closer to each other than rows are otherwise count as groups (`ltr.data.similar`).
 
 *Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``, the one that
 `ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The mean over several lists is the
@@ -53,6 +51,7 @@ from ltr.fitting.validation import nothing_to_rank, units_and_strata
 from ltr.lists import numbered, split_weights, weights_by_row
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
+from ltr.rankers.inputs import LabelledRows
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
@@ -66,6 +65,8 @@ BAR, HIGH_BAR = 0.25, 1.0
 """Standard deviations by which a gain must exceed 0 for the base's order to be changed: linear bases, other bases."""
 BASE = "base"
 """Name of the candidate that leaves the base ranker's order alone."""
+CORRECTIONS = {f"spread {spread:g}": spread for spread in SPREADS}
+"""The other candidates: spread of each correction by its name."""
 
 _HALF_WIDTH = 1.645 * 2**0.5
 _RESAMPLES = 40  # of each repeat
@@ -179,6 +180,15 @@ class Choice:
         )
 
     @property
+    def spread(self) -> float | None:
+        """The spread of the chosen correction; None for the base."""
+        return CORRECTIONS.get(self.chosen)
+
+    def of_base(self) -> Choice:
+        """Return the choice of the base's order in place of a correction that cannot be had."""
+        return dataclasses.replace(self, chosen=BASE, expected=0.0, low=0.0, high=0.0, what=BASE)
+
+    @property
     def reranks(self) -> bool:
         """Whether a correction was chosen."""
         return self.chosen != BASE
@@ -239,10 +249,9 @@ class PartScores:
 def parts_of(
     labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int, folds: int = FOLDS
 ) -> IntArray | None:
-    """Divide rows at random into parts, by group or query where there are any, else with equal shares of labels.
+    """Return a random part of each row, (n,), by group or query, else with equal shares of labels in each.
 
-    Returns the number of the part of each row, (n,), of `folds` at most; None where a part would be all there is, or
-    hold a single label.
+    None where a part would be all there is, or hold a single label.
     """
     units, strata = units_and_strata(labels, lists, groups)
     count = int(np.bincount(strata)[np.unique(strata)].min())
@@ -264,15 +273,11 @@ def folds_of(
     seed: int,
     repeats: int | None = None,
 ) -> list[Fold]:
-    """Return the folds by which rows are ranked by rankers that have not seen them.
+    """Return the folds by which rows are ranked by rankers that have not seen them, see the module.
 
-    Without times, each repeat divides the rows into `FOLDS` parts at random (`parts_of`) and holds each of them out
-    once; there are at most two repeats of more than 2,000 rows, and one of more than 10,000. With times there is one:
-    the rows are cut into ``FOLDS + 1`` consecutive blocks of about as many rows each, and every block but the first is
-    held out once, for rankers that learn from the blocks before it. No moment is divided; groups may be.
-
-    There are no folds where a part would be all there is, or hold a single label; with times, where no block has two
-    labels in some list before it.
+    Without times there are at most two repeats of more than 2,000 rows, and one of more than 10,000. There are no folds
+    where a part would be all there is, or hold a single label; with times, where no block has two labels in some list
+    before it.
 
     Examples:
         >>> labels, weeks = np.tile([1.0, 0.0], 6), np.repeat(np.arange(6), 2)
@@ -319,29 +324,24 @@ def compare(
     results: Mapping[str, Sequence[Sequence[float]]],
     splits: Sequence[Fold],
     names: Sequence[str],
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
+    training: LabelledRows,
     measure: tuple[RankStatistic, GainName, bool],
     seed: int,
-    weights: FloatArray | None = None,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return the gain of each candidate over the first, and its standard deviation under resampling, by name.
 
     `results` has, for each split by name, the places of its held-out rows in the order of each candidate. `measure` is
     the statistic, the gain of graded labels, and whether to normalise.
     """
-    gains, deviations = [], []
-    labels, weights = labels_in_lists(labels, weights, lists, measure[1])
+    labels, weights = labels_in_lists(training.labels, training.weights, training.lists, measure[1])
+    found = []
     for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
-        of_lists, of_groups = (None if numbers is None else numbers[rows] for numbers in (lists, groups))
-        of_rows = None if weights is None else weights[rows]
-        mean, deviation = _gains(scores, labels[rows], of_lists, of_groups, measure, rng, of_rows)
-        gains.append(mean)
-        deviations.append(deviation)
-    mean, deviation = np.mean(gains, axis=0), np.mean(deviations, axis=0)
-    found, spreads = (dict(zip(names, values.tolist(), strict=True)) for values in (mean, deviation))
-    return found, spreads
+        lists, groups, of_rows = (
+            None if one is None else one[rows] for one in (training.lists, training.groups, weights)
+        )
+        found.append(_gains(scores, labels[rows], lists, groups, measure, rng, of_rows))
+    gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
+    return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))
 
 
 def labels_in_lists(

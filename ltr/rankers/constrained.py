@@ -134,14 +134,11 @@ def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None 
     cone = _Cone.of(demands, np.where(varying, X.std(axis=0), 1.0), names)
     cone.check(varying)
     allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), demands.forbidden))
-    choices: list[tuple[float, ...]] = [(float(s),) if (s := cone.signs[j]) else (1.0, -1.0) for j in needed]
-    if sum(len(choice) > 1 for choice in choices) > _PATTERNS:  # too many to try them all
+    if cone.free_signs > _PATTERNS:  # too many patterns to try them all
         return
-    for pattern in itertools.product(*choices):
-        signs = dict(zip(needed, pattern, strict=True))
-        if cone.leaves(allowed, _at_least(signs, needed, allowed, len(varying)), signs):
-            return
-    raise cone.nothing_left()
+    patterns = cone.sign_patterns([1.0] * len(needed))
+    if not any(cone.leaves(allowed, cone.at_least(signs, allowed), signs) for signs in patterns):
+        raise cone.nothing_left()
 
 
 def side_constraints_of(demands: Demands) -> LinearConstraints | None:
@@ -248,6 +245,30 @@ class _Cone:
         """Return the error that required columns cannot be used."""
         told = ", ".join(self.names[j] for j in self.required)
         return ValueError(f"required: the other constraints leave no weights with which {told} can be used")
+
+    @property
+    def free_signs(self) -> int:
+        """Number of required columns without a demanded sign."""
+        return sum(not self.signs[j] for j in self.required)
+
+    def sign_patterns(self, first: Sequence[float]) -> Iterator[dict[int, float]]:
+        """Yield signs of the weights of required columns: those demanded, else both, these `first`."""
+        pairs = zip(self.required, first, strict=True)
+        choices = [(float(s),) if (s := self.signs[j]) else (own, -own) for j, own in pairs]
+        for signs in itertools.product(*choices):
+            yield dict(zip(self.required, signs, strict=True))
+
+    def at_least(self, signs: dict[int, float], support: IntArray) -> FloatArray:
+        """Return rows that keep the weights of required columns at a share of the size of each other, (rows, d)."""
+        rows = []
+        for j in self.required:
+            for k in support.tolist():
+                for side in (1.0, -1.0) if k != j else (1.0,):
+                    row = np.zeros(len(self.signs))
+                    row[k] = side * LEAST_REQUIRED * _SAFE if k != j else 0.0
+                    row[j] += signs[j]
+                    rows.append(row)
+        return np.array(rows)
 
     def satisfied(self, u: FloatArray) -> bool:
         return self.exact is None or self.exact.satisfied(u / self.scale)
@@ -366,7 +387,7 @@ class _Search:
             while better is not None:
                 found, better = better, self._exchanged(better, allowed, most, needed)
             ends.append(found)
-        found = min(ends, key=_objective_of)
+        found = min(ends, key=lambda fit: fit.objective)
         return self.fit(found.used, found)
 
     def _grown(self, allowed: IntArray, most: int, needed: set[int]) -> LinearFit:
@@ -432,8 +453,6 @@ class _Search:
         spread = np.diag(inverse) + (K**2 / partial).T
         return step**2 * partial / 2, moved**2 / (2 * np.maximum(spread, np.finfo(np.float64).tiny))
 
-    # required columns
-
     def with_required(self, found: LinearFit, allowed: IntArray | None) -> LinearFit:
         """Return a fit in which the weights of required columns are large enough, `found` where they are."""
         cone = self._cone
@@ -441,8 +460,11 @@ class _Search:
         if not needed or _large_enough(found.weights, needed):
             return found
         support = np.array(sorted({*needed, *found.used.tolist()})) if allowed is None else allowed
-        for signs in self._signs(found, needed):
-            more = _at_least(signs, needed, support, len(found.weights))
+        slope = self._objective.gradient(found)
+        first = [float(np.sign(found.weights[j]) or -np.sign(slope[j]) or 1.0) for j in needed]
+        # too many patterns to try them all leave the first one
+        for signs in itertools.islice(cone.sign_patterns(first), 1 if cone.free_signs > _PATTERNS else None):
+            more = cone.at_least(signs, support)
             if cone.leaves(support, more, signs):
                 fit = self.fit(support, more=more)
                 if not _large_enough(fit.weights, needed):
@@ -451,38 +473,8 @@ class _Search:
                 return fit
         raise cone.nothing_left()
 
-    def _signs(self, found: LinearFit, needed: list[int]) -> Iterator[dict[int, float]]:
-        """Yield signs of the weights of required columns: those demanded, else those of the fit first."""
-        slope = self._objective.gradient(found)
-        first = [np.sign(found.weights[j]) or -np.sign(slope[j]) or 1.0 for j in needed]
-        choices = [
-            (float(s),) if (s := self._cone.signs[j]) else (float(own), -float(own))
-            for j, own in zip(needed, first, strict=True)
-        ]
-        if sum(len(choice) > 1 for choice in choices) > _PATTERNS:  # too many to try them all
-            choices = [choice[:1] for choice in choices]
-        for signs in itertools.product(*choices):
-            yield dict(zip(needed, signs, strict=True))
-
-
-def _objective_of(fit: LinearFit) -> float:
-    return fit.objective
-
 
 def _large_enough(weights: FloatArray, needed: Sequence[int]) -> bool:
     """Return whether the weights of required columns, standardised, are at least 0.01 of the largest and not 0."""
     size = np.abs(weights)
     return bool((size[list(needed)] >= LEAST_REQUIRED * max(size.max(), np.finfo(float).tiny)).all())
-
-
-def _at_least(signs: dict[int, float], needed: Sequence[int], support: IntArray, d: int) -> FloatArray:
-    """Return rows that keep the weights of required columns at a share of the size of each other weight, (rows, d)."""
-    rows = []
-    for j in needed:
-        for k in support.tolist():
-            for side in (1.0, -1.0) if k != j else (1.0,):
-                row = np.zeros(d)
-                row[k] = side * LEAST_REQUIRED * _SAFE if k != j else 0.0
-                row[j] += signs[j]
-                rows.append(row)
-    return np.array(rows)

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from ltr.checks import by_piece, doubles, one_of
+from ltr.checks import by_piece, check_flag, doubles, one_of
 from ltr.data.dataset import (
     Features,
     checked_features,
@@ -189,8 +189,7 @@ class RankerContract(BaseEstimator):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         """Return statistic, gain and normalisation of `score`; a fit calls it so that a mistake shows before."""
         one_of("gain", self.gain, get_args(GainName))
-        if not isinstance(self.normalize, bool | np.bool_):
-            raise ValueError(f"normalize must be true or false, got {self.normalize!r}")
+        check_flag("normalize", self.normalize)
         return RankStatistic.parse(self.statistic), self.gain, bool(self.normalize)
 
     def _training_data(

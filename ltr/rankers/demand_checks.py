@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands
+from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands, signed_sum
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import RankBoostRanker
@@ -33,26 +33,17 @@ from ltr.rankers.contract import FloatArray
 from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
 
-__all__ = ["DemandCheck", "check_demands", "promises"]
+__all__ = ["DemandCheck", "check_demands"]
 
+_PROMISED: dict[RankerKind, tuple[str, ...]] = {
+    "linear": DEMANDS,
+    "trees": ("signs", "forbidden", "max_nonzeros"),
+    "other": (),
+}
+"""Demands that each kind of ranker satisfies after every fit under them; trees that have monotone constraints."""
 _SHOWN = 12  # columns that are named
 
 BoolArray = NDArray[np.bool_]
-
-
-def promises(kind: RankerKind, demands: Demands) -> tuple[str, ...]:
-    """Return the stated demands that a kind of ranker cannot promise before its fit, by the names of their parameters.
-
-    A linear scorer fitted under demands promises all of them. Trees with monotone constraints promise signs, and that
-    they use no other columns than those they are given. Other rankers promise nothing.
-
-    Examples:
-        >>> demands = read_demands(2, signs={0: "+"}, constraints=["x0 >= x1"])
-        >>> promises("linear", demands), promises("trees", demands), promises("other", demands)
-        ((), ('constraints',), ('signs', 'constraints'))
-    """
-    kept = {"linear": DEMANDS, "trees": ("signs", "forbidden", "max_nonzeros"), "other": ()}[kind]
-    return tuple(name for name in stated(demands) if name not in kept)
 
 
 def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
@@ -84,27 +75,15 @@ def why_refused(
         each = ((name, why_refused(one, demands, names, promise=True)) for name, one in methods)
         return next((f"has the method {name}, which {why}" for name, why in each if why), "")
     kind = kind_of(method)
-    refused = promises(kind, demands)
+    refused = ", ".join(name for name in demands.stated if name not in _PROMISED[kind])
     if promise:
-        return f"cannot promise {', '.join(refused)}" if refused else ""
+        return f"cannot promise {refused}" if refused else ""
     if isinstance(method, SurrogateRanker) and kind == "other":
-        return f"cannot be fitted under constraints on columns ({', '.join(refused)})"
+        return f"cannot be fitted under constraints on columns ({refused})"
     if len(demands.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
         told = "; ".join(f"{_row_text(row, _named(demands, names))} (it has no weights)" for row in demands.rows)
         return f"does not satisfy the constraints: {told}"
     return ""
-
-
-def stated(demands: Demands) -> tuple[str, ...]:
-    """Return the parameters that state these demands."""
-    has = (
-        demands.signs.any(),
-        demands.required,
-        demands.forbidden,
-        len(demands.rows),
-        demands.max_nonzeros is not None,
-    )
-    return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
 
 
 @dataclass(frozen=True)
@@ -146,6 +125,30 @@ class _Score:
         """Return the score multiplied by a factor > 0."""
         return self if self.weights is None else replace(self, weights=factor * self.weights)
 
+    def how(self, j: int) -> str:
+        """Return how it depends on a column."""
+        if self.weights is not None:
+            return f"weight {self.weights[j]:.4g}"
+        return "used" if self.used[j] else "not used"
+
+    def keeps_sign(self, j: int, *, up: bool) -> tuple[bool, str]:
+        """Return whether it never falls, or never rises, as a column rises, and what shows that."""
+        holds = bool((self.never_falls if up else self.never_rises)[j])
+        if self.weights is not None or not self.used[j]:
+            return holds, self.how(j)
+        return holds, f"{'no' if holds else 'a'} split lets it {'fall' if up else 'rise'}"
+
+    def keeps_use(self, j: int, *, used: bool) -> tuple[bool, str]:
+        """Return whether it uses a column, or does not, and what shows that."""
+        return bool(self.used[j]) == used, self.how(j)
+
+    def keeps_row(self, row: FloatArray) -> tuple[bool, str]:
+        """Return whether its weights satisfy a linear row, and by how much."""
+        if self.weights is None:
+            return False, "it has no weights"
+        weights = self.weights * self.units
+        return LinearConstraints(-row[None], np.zeros(1)).satisfied(weights), f"by {float(row @ weights):.4g}"
+
 
 def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> list[DemandCheck]:  # noqa: ANN401
     """Return for each demand whether a fitted ranker satisfies it, and how that is known.
@@ -169,34 +172,15 @@ def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> 
         at most 1 column: violated, 2 used: column 0, column 1
     """
     d, names = _columns_of(ranker)
-    if demands is None:
-        demands = read_demands(d, names, **given) if given else own_demands(ranker)
-    return _checks(_scores_with_units(ranker, d, names), demands, names)
-
-
-def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
-    names = getattr(ranker, "feature_names_in_", None)
-    return ranker.n_features_in_, None if names is None else list(map(str, names))
-
-
-def _scores_with_units(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
-    """Return the scores that order rows, which bind points for each unit where the ranker has some."""
-    units = getattr(getattr(ranker, "exact_", ranker), "units_", None)
-    return [
-        score if score is None or units is None else replace(score, units=units)
-        for score in _scores_of(ranker, d, names)
-    ]
+    if demands is None and not given:
+        own = getattr(ranker, "exact_", ranker)
+        demands = own._demands() if isinstance(own, Demanding) else None
+    return _checks(_scores_of(ranker, d, names), demands or read_demands(d, names, **given), names)
 
 
 def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
     """Return for each demand whether a linear score with these weights of the columns, (d,), satisfies it."""
     return _checks([_Score.linear("", weights)], demands, names)
-
-
-def own_demands(ranker: Any) -> Demands:  # noqa: ANN401
-    """Return the demands that a ranker was fitted under, those of the exact stage of a `TwoStageRanker`."""
-    own = getattr(ranker, "exact_", ranker)
-    return own._demands() if isinstance(own, Demanding) else read_demands(ranker.n_features_in_)
 
 
 def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
@@ -217,8 +201,13 @@ def refuse_violated(
     `what` is the argument at fault and the ranker in words; `columns` are number and names of those it is given.
     """
     d, names = columns or _columns_of(ranker)
-    if told := _against(_scores_with_units(ranker, d, names), demands, names):
+    if told := _against(_scores_of(ranker, d, names), demands, names):
         raise ValueError(f"{what} {told}{remedy}")
+
+
+def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
+    names = getattr(ranker, "feature_names_in_", None)
+    return ranker.n_features_in_, None if names is None else list(map(str, names))
 
 
 def _against(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> str:
@@ -230,15 +219,19 @@ def _against(scores: list[_Score | None], demands: Demands, names: Sequence[str]
 
 def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
     """Return the scores that order rows, of each stage; None for one of which nothing is known."""
-    if not hasattr(ranker, "exact_"):
-        return [_score_of("", ranker, d, names)]
-    base, exact = _score_of("base", ranker.base_, d, names), ranker.exact_
-    if exact.coef_ is None:
-        return [base if base is None else replace(base, name="")]
-    own: _Score | None = _Score.linear("exact stage", exact.coef_)
-    if exact.base_weight_ > 0:
-        own = None if base is None or own is None else own.plus(base.times(exact.base_weight_))
-    return [own] if ranker.top_k is None else [base, own]
+    exact = getattr(ranker, "exact_", None)
+    if exact is None:
+        scores = [_score_of("", ranker, d, names)]
+    elif exact.coef_ is None:
+        scores = [_score_of("", ranker.base_, d, names)]
+    else:
+        base = _score_of("base", ranker.base_, d, names)
+        own: _Score | None = _Score.linear("exact stage", exact.coef_)
+        if exact.base_weight_ > 0:
+            own = None if base is None or own is None else own.plus(base.times(exact.base_weight_))
+        scores = [own] if ranker.top_k is None else [base, own]
+    units = getattr(ranker if exact is None else exact, "units_", None)
+    return [score if score is None or units is None else replace(score, units=units) for score in scores]
 
 
 def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
@@ -273,27 +266,25 @@ def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str] 
     checks: list[DemandCheck] = []
 
     def check(demand: str, each: Callable[[_Score], tuple[bool, str]]) -> None:
-        found = [each(score) for score in known]
-        against = [(score, how) for score, (holds, how) in zip(known, found, strict=True) if not holds]
-        shown = against or list(zip(known, (how for _, how in found), strict=True))
-        how = "; ".join(dict.fromkeys(f"{score.name}: {how}" if score.name else how for score, how in shown))
-        checks.append(DemandCheck(demand, not against and not unknown, unknown or how))
+        found = [(score, *each(score)) for score in known]
+        shown = [one for one in found if not one[1]] or found
+        how = "; ".join(dict.fromkeys(f"{score.name}: {how}" if score.name else how for score, _, how in shown))
+        checks.append(DemandCheck(demand, all(holds for _, holds, _ in found) and not unknown, unknown or how))
 
     for j in np.flatnonzero(demands.signs).tolist():
-        up = demands.signs[j] > 0
-        check(f"{names[j]} {'+' if up else '-'}", functools.partial(_sign, j=j, up=up))
-    for j in demands.required:
-        check(f"uses {names[j]}", functools.partial(_use, j=j, used=True))
-    for j in demands.forbidden:
-        check(f"not {names[j]}", functools.partial(_use, j=j, used=False))
+        up = bool(demands.signs[j] > 0)
+        check(f"{names[j]} {'+' if up else '-'}", functools.partial(_Score.keeps_sign, j=j, up=up))
+    for used, stated in ((True, demands.required), (False, demands.forbidden)):
+        for j in stated:
+            check(f"{'uses' if used else 'not'} {names[j]}", functools.partial(_Score.keeps_use, j=j, used=used))
     for row in demands.rows:
-        side = LinearConstraints(-row[None], np.zeros(1))
-        check(_row_text(row, names), functools.partial(_row, row=row, side=side))
+        check(_row_text(row, names), functools.partial(_Score.keeps_row, row=row))
     if (most := demands.max_nonzeros) is not None:
-        used = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, dtype=int)
-        told = f"{len(used)} used" + (f": {', '.join(names[j] for j in used[:_SHOWN])}" if len(used) else "")
-        told += ", ..." * (len(used) > _SHOWN) + " in both stages together" * (len(scores) > 1)
-        holds = len(used) <= most and not unknown
+        used_by_some = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, int)
+        told = f"{len(used_by_some)} used" + (": " if len(used_by_some) else "")
+        told += ", ".join(names[j] for j in used_by_some[:_SHOWN]) + ", ..." * (len(used_by_some) > _SHOWN)
+        told += " in both stages together" * (len(scores) > 1)
+        holds = len(used_by_some) <= most and not unknown
         checks.append(DemandCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
 
@@ -302,37 +293,10 @@ def _named(demands: Demands, names: Sequence[str] | None) -> Sequence[str]:
     return [f"column {j}" for j in range(len(demands.signs))] if names is None else names
 
 
-def _how(score: _Score, j: int) -> str:
-    """Return how a score depends on a column."""
-    if score.weights is not None:
-        return f"weight {score.weights[j]:.4g}"
-    return "used" if score.used[j] else "not used"
-
-
-def _use(score: _Score, *, j: int, used: bool) -> tuple[bool, str]:
-    return bool(score.used[j]) == used, _how(score, j)
-
-
-def _sign(score: _Score, *, j: int, up: bool) -> tuple[bool, str]:
-    if score.weights is not None or not score.used[j]:
-        return bool((score.never_falls if up else score.never_rises)[j]), _how(score, j)
-    holds = bool((score.never_falls if up else score.never_rises)[j])
-    verb = "falls" if up else "rises"
-    return holds, f"no split lets it {verb[:-1]}" if holds else f"a split lets it {verb[:-1]}"
-
-
-def _row(score: _Score, *, row: FloatArray, side: LinearConstraints) -> tuple[bool, str]:
-    if score.weights is None:
-        return False, "it has no weights"
-    weights = score.weights * score.units
-    return side.satisfied(weights), f"by {float(row @ weights):.4g}"
-
-
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:
     """Return a row in words, such as ``age - 2*bmi >= 0``."""
-    text = ""
+    terms = []
     for j in np.flatnonzero(row).tolist():
-        sign = ("- " if row[j] < 0 else "+ ") if text else ("-" if row[j] < 0 else "")
         factor = "" if abs(row[j]) == 1 else f"{abs(row[j]):g}*"
-        text += f"{' ' * bool(text)}{sign}{factor}{names[j]}"
-    return f"{text or '0'} >= 0"
+        terms.append((row[j] < 0, f"{factor}{names[j]}"))
+    return f"{signed_sum(terms)} >= 0"

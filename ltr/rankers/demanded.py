@@ -9,17 +9,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ltr.data.columns import Column
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import CardProblem
-from ltr.exact.constraints import Demand
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
-from ltr.list_demands import Asked, ListDemand, OnTop, columns_of, read_list_demands
+from ltr.list_demands import Asked, GivenDemands, OnTop
 from ltr.rankers.contract import FloatArray, IntArray
-from ltr.statistics import GainName
 
 __all__ = ["DemandOutcome", "DemandPrice", "ReachedDemand"]
 
@@ -142,72 +138,6 @@ class DemandOutcome:
         price = values["price"]
         reached = tuple(ReachedDemand(**one) for one in values["reached"])
         return cls(reached, None if price is None else DemandPrice(**price), values["free"])
-
-
-@dataclass(frozen=True, eq=False)
-class GivenDemands:
-    """Demands on the lists of some rows, and the rows that the condition of each holds for, (n,); None without."""
-
-    demands: tuple[ListDemand | Demand, ...]
-    groups: tuple[NDArray[np.bool_] | None, ...]
-    gain: GainName
-
-    @classmethod
-    def read(
-        cls,
-        demands: Sequence[str | Demand],
-        X: Any,  # noqa: ANN401 (a frame of any library, a mapping, or an array)
-        names: Sequence[str] | None,
-        beside: Any,  # noqa: ANN401 (a frame of any library, or a mapping)
-        gain: GainName,
-    ) -> GivenDemands:
-        """Return the demands of a ranker on the rows of its fit, once their words are checked.
-
-        Raises ValueError for demands that do not go with the columns, or columns of another length.
-        """
-        columns = columns_of(X, names, beside) if any(not isinstance(one, Demand) for one in demands) else {}
-        for name, column in columns.items():
-            n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
-            if len(column) != n:
-                raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
-        return cls.of_columns(read_demands_of_ranker(demands, columns), columns, gain)
-
-    @classmethod
-    def of_columns(
-        cls, demands: Sequence[ListDemand | Demand], columns: Mapping[str, Column], gain: GainName
-    ) -> GivenDemands:
-        """Return demands on rows with these columns."""
-        conditions = [one.condition if isinstance(one, ListDemand) else None for one in demands]
-        groups = tuple(None if one is None else one.holds(columns[one.column]) for one in conditions)
-        return cls(tuple(demands), groups, gain)
-
-    def take(self, rows: NDArray[Any]) -> GivenDemands:
-        """Return the demands on some of the rows, by number or by a mask."""
-        demands = tuple(
-            one
-            if isinstance(one, ListDemand) or one.labels is None
-            else Demand(one.statistic, one.at_least, one.labels[rows], normalize=one.normalize, name=one.name)
-            for one in self.demands
-        )
-        return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
-
-    def for_share(self, share: float) -> GivenDemands:
-        """Return what the demands ask of a list of so large a share of the rows."""
-        demands = tuple(one.for_share(share) if isinstance(one, ListDemand) else one for one in self.demands)
-        return GivenDemands(demands, self.groups, self.gain)
-
-    def of(self, labels: FloatArray, lists: IntArray | None) -> list[Asked]:
-        """Return the demands of these rows with their labels, (n,), and the list of each."""
-        pairs = zip(self.demands, self.groups, strict=True)
-        return [Asked.of(one, labels, lists, group, self.gain) for one, group in pairs]
-
-
-def read_demands_of_ranker(
-    demands: Sequence[str | Demand], columns: Mapping[str, Column] | None = None
-) -> list[ListDemand | Demand]:
-    """Return demands, of which those in words are read; None for the columns checks the words alone."""
-    read = iter(read_list_demands([one for one in demands if not isinstance(one, Demand)], columns))
-    return [one if isinstance(one, Demand) else next(read) for one in demands]
 
 
 def on_new_lists(

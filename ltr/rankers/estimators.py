@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,8 @@ class EstimatorRanker(Demanding, Scored, Ranker):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
         demands = self._demands()
         seen = _bound(estimator, demands, rows, self._names) if demands else rows.features
-        try:
+        with _as_value_error(f"the fit of {self.kind} failed"):
             self.estimator_: Any = fit_estimator(estimator, replace(rows, features=seen), names=self._names)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ValueError(f"the fit of {self.kind} failed: {_told(error)}") from error
         self.center_: FloatArray = np.average(rows.features, axis=0, weights=rows.weights)
         self.form_: Ranker | None = None
         self.unsaved_ = ""
@@ -142,12 +139,8 @@ class EstimatorRanker(Demanding, Scored, Ranker):
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         if self.form_ is not None:
             return scores_of(self.form_, features, lists)
-        try:
+        with _as_value_error(f"{self.kind} cannot score rows"):
             scores = scores_of(self.estimator_, features, lists, self._names)
-        except MemoryError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{self.kind} cannot score rows: {_told(error)}") from error
         if not np.isfinite(scores).all():
             row = int(np.argmax(~np.isfinite(scores)))
             raise ValueError(f"{self.kind} must give finite scores, got {scores[row]} in row {row + 1}")
@@ -213,20 +206,26 @@ def on_few_columns(
     return replace(demands, forbidden=tuple(unused.tolist()), max_nonzeros=None)
 
 
-def _told(error: Exception) -> str:
-    """Return an error of someone else's code in one line, with the place where it was raised."""
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0] if lines else ''} ({Path(last.filename).name}, line {last.lineno})"
+@contextlib.contextmanager
+def _as_value_error(what: str) -> Iterator[None]:
+    """Turn an error of someone else's code into a ValueError of one line, with the place where it was raised."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        lines = str(error).strip().splitlines()
+        place = f"({Path(last.filename).name}, line {last.lineno})"
+        raise ValueError(f"{what}: {type(error).__name__}: {lines[0] if lines else ''} {place}") from error
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     """Return the ranker of a name with default parameters.
 
     Names are ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
-    questions about features, the name of a loss for a `SurrogateRanker`, such as ``"p_norm_push(p=2)"``, or that of an
-    estimator of another library, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``, for an `EstimatorRanker`. Others
-    raise ValueError.
+    questions, a loss for a `SurrogateRanker`, such as ``"p_norm_push(p=2)"``, or an estimator of another library for an
+    `EstimatorRanker`, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``. Others raise ValueError.
 
     Examples:
         >>> make_ranker("hinge")

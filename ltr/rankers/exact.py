@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ltr.checks import as_numbers, as_sequence, check_callable, doubles, one_of, pieces
+from ltr.checks import as_numbers, as_sequence, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
-from ltr.demands import Demanding, Demands
+from ltr.demands import Demanding, Demands, signed_sum
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
@@ -41,16 +41,14 @@ from ltr.exact.solution import Status
 from ltr.exact.solve import Solver, check_method
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.list_demands import ListDemand, OnTop
+from ltr.list_demands import GivenDemands, OnTop, read_all_demands
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demanded import (
     DemandPrice,
-    GivenDemands,
     not_met,
     outcome_of,
-    read_demands_of_ranker,
     refuse_settled,
     solve_under,
 )
@@ -141,10 +139,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         coef_, intercept_: weights on the raw features, (d,), 0 for features that do not vary, and score of a row of
             zeros.
         units_, points_: with `integer` the unit of each column, and the points for each unit, (d,), else None.
-        solution_: the `Solution`, with the weights as the solver found them, on the standardised features that vary;
-            None after `load`.
-        problem_: the problem that was solved, None after `load` and in copies and pickles: it holds the training data.
-            With several lists and ``"auc"``, its values are mean AUCs plus a constant.
+        solution_, problem_: the `Solution`, with weights on the standardised features that vary, and the problem that
+            was solved; None after `load`, the problem also in copies and pickles, for it holds the training data. With
+            several lists and ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
         base_weight_, base_center_: weight and mean of the base score that a `TwoStageRanker` corrects; else 0.
@@ -194,12 +191,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
     ) -> ExactRanker:
-        """Find the weights.
+        """Find the weights; X, y and qid are as in `Ranker`, and a feature must vary in some list.
 
         Args:
-            X: features, (n, d), one of which varies, see `Ranker`.
-            y: labels, (n,).
-            qid: list of each row, (n,); None for one list.
             sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
                 that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
@@ -217,7 +211,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         features, groups = rows.features, rows.lists
         asked = self._given_demands(X, beside, sample_weight).of(rows.labels, groups)
         labels = self._weighted_labels(rows)
-        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
+        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
@@ -257,19 +251,17 @@ class ExactRanker(Demanding, Scored, Ranker):
         if self.coef_ is None:
             return ""
         names = self._column_names if names is None else names
-        text = ""
+        weights, units = (self.coef_ if self.points_ is None else self.points_), self.units_
+        terms = []
         for j in np.flatnonzero(self.coef_).tolist():
-            weight = self.coef_[j] if self.points_ is None else self.points_[j]
-            unit = "" if self.units_ is None or self.units_[j] == 1 else f"per {self.units_[j]:g} "
-            sign = ("- " if weight < 0 else "+ ") if text else ("-" if weight < 0 else "")
-            text += f"{' ' * bool(text)}{sign}{abs(weight):.4g} {unit}{names[j]}"
-        return text or "0"
+            unit = "" if units is None or units[j] == 1 else f"per {units[j]:g} "
+            terms.append((weights[j] < 0, f"{abs(weights[j]):.4g} {unit}{names[j]}"))
+        return signed_sum(terms)
 
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
 
-        The solver does not run again, and this ranker stays as it is. Raises ValueError for an unknown norm, and for a
-        ranker without its problem: read from a file, a copy or a pickle.
+        This ranker stays as it is. One that was read from a file, a copy or a pickle lacks its problem: a ValueError.
         """
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
@@ -315,6 +307,10 @@ class ExactRanker(Demanding, Scored, Ranker):
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Set what a fit finds beside the weights to nothing."""
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
@@ -333,15 +329,11 @@ class ExactRanker(Demanding, Scored, Ranker):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         check_integer(self.integer)
         as_sequence("demands", self.demands, "texts such as 'share(sex = F) @50 >= 0.4' or Demand objects")
-        self._list_demands()
+        read_all_demands(self.demands)
         if self.recentre is not None:
             one_of("recentre", self.recentre, get_args(NormName))
             if self.integer is not None:
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
-
-    def _list_demands(self) -> list[ListDemand | Demand]:
-        """Return the demands, of which those in words are read."""
-        return read_demands_of_ranker(self.demands)
 
     def _checked_starts(
         self,
@@ -349,10 +341,8 @@ class ExactRanker(Demanding, Scored, Ranker):
         d: int,
         warm_starts: Iterable[ArrayLike],
         constraints: LinearConstraints | None,
-        on_progress: Progress | None,
     ) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
-        check_callable("on_progress", on_progress)
         self._demands()
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
         starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
@@ -405,21 +395,24 @@ class ExactRanker(Demanding, Scored, Ranker):
         """
         demands = self._demands()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
-        lists = self._lists = lists.without([offset + j for j in demands.forbidden])
-        based = self._based
+        lists = lists.without([offset + j for j in demands.forbidden])
+        based = offset > 0
         self.note_ = unused = self._why_unused(demands, lists.varying[offset:])
         self.units_ = lists.scale if self.integer is not None else None
         self.center_, self.base_center_ = (lists.center[1:], float(lists.center[0])) if based else (lists.center, 0.0)
         self.coef_: Any = None
         self.base_weight_ = 0.0
-        self.solution_ = self.problem_ = None
-        self.demands_, self._price = None, None
-        self.warm_starts_ = []
+        self._forget()
+        self._lists = lists
         refuse_settled(asked)
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken
-        constraints = self._with_demands(constraints, demands, lists.scale[offset:])
+        if len(demands.inequalities):
+            # demands are sums of weights of raw columns that are at least 0, or of points
+            A = demands.inequalities if self.integer is not None else demands.inequalities / lists.scale[offset:]
+            A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+            constraints = _joined(constraints, 0.0 - A)
         if based:
             starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
             constraints = _with_base(constraints, len(lists.center))
@@ -428,7 +421,8 @@ class ExactRanker(Demanding, Scored, Ranker):
         free = (0,) if based and lists.varying[0] else ()
         required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
         asked = [one for one in asked if one.demand is not None]
-        self.problem_ = self._problem(lists.Z, labels, groups, constraints, free, required, most, asked)
+        sides = {"constraints": constraints, "required": required, "demands": [one.demand for one in asked]}
+        self.problem_ = self._problem(lists.Z, labels, groups, free, most, **sides)
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
         if search != "none" or spread is None or sparse:
@@ -439,9 +433,8 @@ class ExactRanker(Demanding, Scored, Ranker):
             starts_and_progress: dict[str, Any] = {"warm_starts": self.warm_starts_, "on_progress": on_progress}
             if asked and search == "proof":
                 statistic = RankStatistic.parse(self.statistic)
-                self.solution_, price = solve_under(
-                    self.problem_, method, limits, str(statistic), **starts_and_progress
-                )
+                solved = solve_under(self.problem_, method, limits, str(statistic), **starts_and_progress)
+                self.solution_, price = solved
                 mean_of_aucs = statistic.kind.share_of_pairs and groups is not None
                 self._price = price.less(self.problem_.trivial_bound - 1) if mean_of_aucs else price
             else:
@@ -473,20 +466,6 @@ class ExactRanker(Demanding, Scored, Ranker):
         constant = [str(names[j]) for j in demands.required if not varying[j]]
         return f"required columns that do not vary here are not used: {', '.join(constant)}" if constant else ""
 
-    def _with_demands(
-        self, constraints: LinearConstraints | None, demands: Demands, scale: FloatArray
-    ) -> LinearConstraints | None:
-        """Return side constraints on the weights of the problem's features together with the signs and rows."""
-        if len(demands.inequalities) == 0:
-            return constraints
-        # demands are sums of weights of raw columns that are at least 0, or of points
-        A = 0.0 - (demands.inequalities if self.integer is not None else demands.inequalities / scale)
-        A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        b = np.zeros(len(A))
-        if constraints is not None:
-            A, b = np.vstack([constraints.A, A]), np.append(constraints.b, b)
-        return LinearConstraints(A, b)
-
     @property
     def _based(self) -> bool:
         """Whether the weights correct a base score, which is the first column of the lists."""
@@ -508,17 +487,13 @@ class ExactRanker(Demanding, Scored, Ranker):
         Z: FloatArray,
         labels: FloatArray,
         groups: IntArray | None,
-        constraints: LinearConstraints | None,
         free: tuple[int, ...],
-        required: list[int],
         most: int | None,
-        asked: Sequence[OnTop] = (),
+        **options: Any,  # noqa: ANN401 (options of any type)
     ) -> RerankProblem:
         """Return the problem of standardised features, at most so many of them used; those of `free` have no price."""
         statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
-        options: dict[str, Any] = {"C": self.C, "margin": margin, "ties": self.ties, "constraints": constraints}
-        options |= {"required": required, "integer": self.integer}
-        options["demands"] = [one.demand for one in asked]
+        options |= {"C": self.C, "margin": margin, "ties": self.ties, "integer": self.integer}
         if free and (self.C > 0 or most is not None):
             options["free"] = free
         if most is not None and Z.shape[1] > len(free):
@@ -535,10 +510,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         The problem counts a pair within the margin as lost, a list of scores does not: only there can a warm start with
         a smaller objective, or the solution before it was recentred, be the better order.
         """
-        problem, solution, lists = self.problem_, self.solution_, self._lists
+        problem, solution = self.problem_, self.solution_
         assert problem is not None
         assert solution is not None
-        assert lists is not None
         own = solution.weights
         if self.recentre is not None:
             own = maximise_margin(problem, own, norm=self.recentre)
@@ -655,6 +629,14 @@ def _means(X: FloatArray, queries: IntArray) -> FloatArray:
     rest = np.zeros_like(base)
     np.add.at(rest, group, X - base[group])
     return (base + rest / np.bincount(group)[:, None])[group]
+
+
+def _joined(constraints: LinearConstraints | None, A: FloatArray) -> LinearConstraints:
+    """Return side constraints together with ``A w <= 0``."""
+    b = np.zeros(len(A))
+    if constraints is None:
+        return LinearConstraints(A, b)
+    return LinearConstraints(np.vstack([constraints.A, A]), np.append(constraints.b, b))
 
 
 def _with_base(constraints: LinearConstraints | None, columns: int) -> LinearConstraints:

@@ -1,7 +1,7 @@
-"""Files of fitted rankers: JSON that people can read, and safetensors for networks and large forests.
+"""Fitted rankers as plain values, and files of these: JSON that people can read, safetensors for what is large.
 
-Both hold the same: the state of `Ranker.to_state`, after a ``format`` and its ``version``. Plain values are JSON. What
-JSON does not have is an object with one entry:
+A file holds the state of `Ranker.to_state`, after a ``format`` and its ``version``. Plain values are JSON. What JSON
+does not have is an object with one entry:
 
 ============================  ==========================================================================
 ``{"float64": [0.5, 2.0]}``   an array by its type; texts ``"inf"``, ``"-inf"``, ``"nan"`` for other numbers
@@ -17,17 +17,32 @@ safetensors file: the tensors, and the JSON in its metadata. Reading never runs 
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
 import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
+from ltr.exact.state import Limits
 from ltr.files import json_text, write_atomic
+from ltr.losses.contract import RankingLoss
+from ltr.statistics import RankStatistic
 
-__all__ = ["NewerVersionError", "UnknownClassError", "read_state", "suffix_of", "write_state"]
+if TYPE_CHECKING:
+    from ltr.rankers.base import Ranker
+
+__all__ = ["KINDS", "NewerVersionError", "UnknownClassError", "read_state", "state_of", "suffix_of", "write_state"]
+
+KINDS: dict[str, type[Ranker]] = {}
+"""Classes of rankers by name; every subclass of `Ranker` adds itself."""
+
+_ELSEWHERE = {"CardRanker": "ltr.cards.ranker"}  # modules of the rankers that `ltr.rankers` does not import
+_CODE = object()
 
 _FORMAT, _VERSION = "ltr ranker", 1
 _NOT_FINITE = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -56,13 +71,11 @@ def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
     """
     from ltr import __version__
 
-    large = _is_large(state)
+    large = suffix_of(state) != ".json"
     if large and str(path).lower().endswith(".json"):
         instead = Path(path).with_suffix(".safetensors").name
-        raise ValueError(
-            f"path: a network, or more than {_MOST_NUMBERS:,} numbers, are not written as JSON, save the ranker as "
-            f"{instead}, got {str(path)!r:.200}"
-        )
+        what = f"a network, or more than {_MOST_NUMBERS:,} numbers, are not written as JSON"
+        raise ValueError(f"path: {what}, save the ranker as {instead}, got {str(path)!r:.200}")
     tensors: dict[str, torch.Tensor] | None = {} if large else None
     head = {"format": _FORMAT, "version": _VERSION, "written_by": f"ltr {__version__}"}
     text = json_text({**head, **_encoded(state, "", tensors)})
@@ -76,7 +89,9 @@ def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
 
 def suffix_of(state: Mapping[str, Any]) -> str:
     """Return how the name of a file for this state should end: ``".json"`` or ``".safetensors"``."""
-    return ".safetensors" if _is_large(state) else ".json"
+    tensors = list(_tensors(state))
+    large = any(tensor.ndim > 1 for tensor in tensors) or sum(map(torch.numel, tensors)) > _MOST_NUMBERS
+    return ".safetensors" if large else ".json"
 
 
 def read_state(path: str | Path) -> Mapping[str, Any]:
@@ -130,11 +145,6 @@ def _safetensors(path: str | Path) -> tuple[str, dict[str, torch.Tensor]]:
             return text, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no mapping)
     except SafetensorError as error:
         raise ValueError(f"damaged or cut off ({error})") from None
-
-
-def _is_large(state: Mapping[str, Any]) -> bool:
-    tensors = list(_tensors(state))
-    return any(tensor.ndim > 1 for tensor in tensors) or sum(map(torch.numel, tensors)) > _MOST_NUMBERS
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:  # noqa: ANN401 (a tree of any leaves)
@@ -199,3 +209,73 @@ def _array(values: Any, kind: torch.dtype) -> torch.Tensor:  # noqa: ANN401 (nes
     if not kind.is_floating_point and any(isinstance(leaf, float) for leaf in leaves):
         raise ValueError(f"an array of whole numbers holds {values!r:.80}")
     return torch.tensor(leaves if isinstance(values, list) else leaves[0], dtype=kind)
+
+
+# --- states ------------------------------------------------------------------------------------------------------
+
+
+def state_of(ranker: Ranker) -> dict[str, Any]:
+    """Return a fitted ranker as a dict of tensors and plain values."""
+    names = getattr(ranker, "feature_names_in_", None)
+    return {
+        **description(ranker),
+        "n_features": int(ranker.n_features_in_),
+        "feature_names": None if names is None else names.tolist(),
+        "by_list": ranker._by_list,
+        **({"how": ranker._HOW} if ranker._HOW else {}),
+        **({} if ranker.preparation_ is None else {"preparation": ranker.preparation_.to_json()}),
+        **({} if ranker.calibration_ is None else {"calibration": ranker.calibration_.to_dict()}),
+        "fitted": _plain(ranker._fitted_state()),
+    }
+
+
+def description(ranker: Ranker) -> dict[str, Any]:
+    """Return class and parameters of a ranker as plain values, without parameters that are objects with code."""
+    parameters = {
+        name: _plain(value.tolist() if isinstance(value, np.ndarray) else value)
+        for name, value in ranker.get_params(deep=False).items()
+    }
+    kept = {name: value for name, value in parameters.items() if value is not _CODE}
+    return {"ranker": type(ranker).__name__, "parameters": kept}
+
+
+def described(state: Mapping[str, Any]) -> Ranker:
+    """Return the ranker, not yet fitted, that `description` described."""
+    parameters = dict(state["parameters"])
+    for name, value in parameters.items():
+        if isinstance(value, list):
+            parameters[name] = tuple(value)
+        elif isinstance(value, dict):  # a mapping of a user's otherwise
+            if "parameters" in value:
+                parameters[name] = described(value)
+            elif name == "limits":
+                parameters[name] = Limits(**value)
+    name = state["ranker"]
+    if name not in KINDS and name in _ELSEWHERE:
+        importlib.import_module(_ELSEWHERE[name])
+    if name not in KINDS:
+        told = "state must be what to_state of a ranker returned"
+        raise UnknownClassError(f"{told}: no class {name!r:.80} is known: import the module that defines it")
+    return KINDS[name](**parameters)
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """Return the value in types that a file without code can hold; `_CODE` where there is none."""
+    if isinstance(value, np.generic):  # some are Python's numbers as well
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(value.copy())
+    if isinstance(value, torch.Tensor):
+        return value.detach().cpu().clone()
+    if isinstance(value, RankStatistic | RankingLoss):
+        return str(value)
+    if isinstance(value, Limits):
+        return _plain(dataclasses.asdict(value))
+    known = isinstance(value, tuple(KINDS.values()))
+    return description(value) if known else _CODE

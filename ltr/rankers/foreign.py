@@ -10,16 +10,13 @@ scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
 anything whose score is linear in the features          `WeightsRanker`
 ======================================================  =================
 
-*One form of trees.* Every node asks ``x <= t`` in double precision, and missing values go one way. LightGBM and
-HistGradientBoosting ask that already. The other trees of scikit-learn compare numbers that are rounded to single
-precision; XGBoost asks ``x < t`` of such numbers; LightGBM takes tiny numbers for 0. There, t is replaced by the
-largest double that goes left. Categories are refused.
+*One form of trees.* Every node asks ``x <= t`` in double precision, and missing values go one way. Where a library
+asks otherwise (scikit-learn and XGBoost round x to single precision, XGBoost asks ``x < t``, LightGBM takes tiny
+numbers for 0), t is replaced by the largest double that goes left. Categories are refused.
 
-*The same digits.* Leaf values are added in the order of the trees and in the precision of the library, which for
-XGBoost is single. (A forest of scikit-learn with ``n_jobs`` above 1 adds them as its threads finish, so that its own
-last digits change from call to call; what counts here is its sum with ``n_jobs=1``.) `own_form` compares the scores
-with those of the model on rows at, beside and between the thresholds and with missing values, and refuses a model of
-which one differs in the last digit.
+*The same digits.* Leaf values are added in the order of the trees (for a forest of scikit-learn that of ``n_jobs=1``)
+and in the precision of the library. `own_form` compares the scores with those of the model on rows at, beside and
+between the thresholds and with missing values, and refuses a model of which one differs in the last digit.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -54,6 +51,7 @@ __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_score
 
 _PROBES = 400  # rows on which trees are compared with their model
 _ZERO = float(np.float32(1e-35))  # LightGBM: numbers up to here count as 0
+_SEVERAL = "a model with several scores for a row is no ranker: take a regressor or ranker"
 _REFUSED = frozenset(' "[]{},:<')  # letters that names of columns must not have in LightGBM or XGBoost, or that change
 
 
@@ -103,16 +101,8 @@ class TreesRanker(GivenRanker):
 
     It scores as the model does, bit for bit, without the library: boosted classifiers by their log odds, forests and
     single trees by the share of the positive class. Features may be missing (NaN) where the model takes such rows
-    (`missing_`). Attributes are arrays of nodes, each tree after the one before:
-
-    Attributes:
-        feature_: feature that each node looks at, -1 in leaves.
-        threshold_, missing_left_: rows whose feature is at most this go left; whether those go left that miss it.
-        left_, right_: the nodes to go to, which come after the node.
-        value_: value of a leaf.
-        roots_: first node of each tree, (trees,).
-        start_, single_, mean_: what the sum of the leaf values starts from, whether it is rounded to single precision
-            after each tree, and whether it is divided by the number of trees.
+    (`missing_`). The other attributes are arrays of nodes, each tree after the one before, parents before their
+    children: `_HOW` says how they score.
 
     Examples:
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
@@ -146,11 +136,9 @@ class TreesRanker(GivenRanker):
 
     @classmethod
     def of(cls, model: Any) -> Self:  # noqa: ANN401 (a model of any library)
-        """Return the trees of a fitted model with one score for a row, and without categories.
+        """Return the trees of a fitted model of those that the module lists, with one score for a row.
 
-        It may be an estimator or Booster of LightGBM or XGBoost, or of scikit-learn a HistGradientBoosting,
-        GradientBoosting, RandomForest, ExtraTrees or DecisionTree model. Raises TypeError for another, or one whose
-        trees do not give its scores.
+        Raises TypeError for another model, or one whose trees do not give its scores.
         """
         read = _reader_of(model)
         if read is None:
@@ -188,16 +176,8 @@ class TreesRanker(GivenRanker):
     @cached_property
     def _trees(self) -> Trees:
         """The compiled form of the nodes, which is checked when it is made."""
-        return Trees(
-            self.feature_,
-            self.threshold_,
-            self.missing_left_.view(np.uint8),
-            self.left_,
-            self.right_,
-            self.value_,
-            self.roots_,
-            self.n_features_in_,
-        )
+        asked = self.feature_, self.threshold_, self.missing_left_.view(np.uint8)
+        return Trees(*asked, self.left_, self.right_, self.value_, self.roots_, self.n_features_in_)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what pickle keeps: everything but the compiled form."""
@@ -303,7 +283,9 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
     near 1; of a forest or a tree they are the share of the positive class.
     """
     reader = _reader_of(model)
-    rows = features if reader is None else named_rows(model, features, None)
+    if reader is None:
+        return None
+    rows = named_rows(model, features, None)
     if reader is _read_lightgbm:
         scores = model.predict(rows, raw_score=True)
     elif reader is _read_xgboost:
@@ -311,15 +293,13 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
             scores = model.predict(rows, output_margin=True)
         else:
             scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
-    elif reader is _read_forest and hasattr(model, "classes_"):
+    elif not hasattr(model, "classes_"):
+        scores = _in_order(model).predict(rows)
+    elif reader is not _read_forest:
+        scores = model.decision_function(rows)
+    else:
         scores = _in_order(model).predict_proba(rows)
         scores = scores[:, 1] if np.shape(scores)[1:] == (2,) else scores
-    elif reader is _read_forest:
-        scores = _in_order(model).predict(rows)
-    elif reader in (_read_histograms, _read_gradient_boosting):
-        scores = model.decision_function(rows) if hasattr(model, "classes_") else model.predict(rows)
-    else:
-        return None
     return np.asarray(scores, dtype=np.float64)
 
 
@@ -354,17 +334,9 @@ class _Nodes:
     value: FloatArray
 
     @classmethod
-    def of(
-        cls,
-        leaf: NDArray[np.bool_],
-        feature: IntArray,
-        threshold: FloatArray,
-        missing_left: IntArray,
-        left: IntArray,
-        right: IntArray,
-        value: FloatArray,
-    ) -> _Nodes:
+    def of(cls, leaf: NDArray[np.bool_], feature: Any, threshold: Any, missing_left: Any, *rest: Any) -> _Nodes:  # noqa: ANN401
         """Return the nodes of arrays that have anything where a leaf has no split, and a split no value."""
+        left, right, value = rest
         return cls(
             np.where(leaf, -1, feature),
             np.where(leaf, 0.0, threshold),
@@ -388,21 +360,15 @@ class _Forest:
 
     def write_to(self, ranker: TreesRanker) -> None:
         """Set the arrays of nodes, each tree after the one before."""
-        first = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
-
-        def every(kind: type, parts: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            return np.concatenate([np.zeros(0, kind), *parts]).astype(kind)
-
-        def moved(child: Callable[[_Nodes], IntArray]) -> Iterable[IntArray]:
-            for at, tree in zip(first, self.trees, strict=False):
-                yield np.where(tree.feature < 0, 0, child(tree) + at)
-
-        ranker.feature_ = every(np.int32, (tree.feature for tree in self.trees))
-        ranker.threshold_ = every(np.float64, (tree.threshold for tree in self.trees))
-        ranker.missing_left_ = every(np.bool_, (tree.missing_left for tree in self.trees))
-        ranker.left_, ranker.right_ = (every(np.int32, moved(child)) for child in (lambda t: t.left, lambda t: t.right))
-        ranker.value_ = every(np.float64, (tree.value for tree in self.trees))
-        ranker.roots_ = first[:-1].astype(np.int32)
+        kinds = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left": np.int32}
+        for name, kind in {**kinds, "right": np.int32, "value": np.float64}.items():
+            parts = [getattr(tree, name) for tree in self.trees]
+            setattr(ranker, f"{name}_", np.concatenate([np.zeros(0, kind), *parts]).astype(kind))
+        sizes = np.array([len(tree.feature) for tree in self.trees], dtype=np.int64)
+        roots = np.cumsum(sizes) - sizes
+        for child in (ranker.left_, ranker.right_):
+            child[:] = np.where(ranker.feature_ < 0, 0, child + np.repeat(roots, sizes))
+        ranker.roots_ = roots.astype(np.int32)
         ranker.start_, ranker.single_ = float(self.start), self.single
         ranker.mean_, ranker.missing_ = self.mean, self.missing
 
@@ -437,7 +403,7 @@ def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
     head, *parts = text.split("end of trees")[0].split("\nTree=")
     facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
     if int(facts["num_tree_per_iteration"]) != 1:
-        raise TypeError("a LightGBM model with a score for each class is no ranker: take a regressor or ranker")
+        raise TypeError(_SEVERAL)
     if "\naverage_output" in head:
         raise TypeError("a LightGBM model with boosting='rf' has no form here")
     trees = [dict(line.split("=", 1) for line in part.splitlines()[1:] if "=" in line) for part in parts]
@@ -460,16 +426,10 @@ def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
     missing_left = np.where(decision >> 2 == 2, decision & 2 > 0, threshold >= 0)
     tiny = np.abs(threshold) <= _ZERO
     threshold = np.where(tiny, np.where(threshold >= 0, _ZERO, np.nextafter(-_ZERO, -np.inf)), threshold)
-    ends = np.zeros(len(values), dtype=np.int64)
     left, right = (np.where(child >= 0, child, splits + ~child) for child in (left, right))
-    return _Nodes(
-        np.append(feature, ends - 1),
-        np.append(threshold, ends),
-        np.append(missing_left, ends > 0),
-        np.append(left, ends),
-        np.append(right, ends),
-        np.append(np.zeros(splits), values),
-    )
+    of_splits = [np.append(array, np.zeros_like(values)) for array in (feature, threshold, missing_left, left, right)]
+    leaf = np.arange(splits + len(values)) >= splits
+    return _Nodes.of(leaf, *of_splits, np.append(np.zeros(splits), values))
 
 
 # --- XGBoost ---------------------------------------------------------------------------------------------------------
@@ -488,7 +448,7 @@ def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
     if trees["name"] != "gbtree":
         raise TypeError(f"an XGBoost model with booster={trees['name']!r} has no form here, only 'gbtree'")
     if int(facts["num_class"]) > 1 or int(facts.get("num_target", 1)) > 1:
-        raise TypeError("an XGBoost model with several scores for a row is no ranker: take a regressor or ranker")
+        raise TypeError(_SEVERAL)
     _check_no_categories(model, any(tree["categories_nodes"] for tree in trees["model"]["trees"]))
     given = json.loads(facts["base_score"])  # in a list, since version 3.1
     start = float(np.float32(given[0] if isinstance(given, list) else given))
@@ -516,7 +476,7 @@ def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
     """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
-        raise TypeError("a model with a score for each class is no ranker: take a regressor")
+        raise TypeError(_SEVERAL)
     if not hasattr(model, "classes_") and model.loss not in ("squared_error", "absolute_error", "quantile"):
         raise TypeError(f"a {type(model).__name__} with loss={model.loss!r} has no form here")
     _check_no_categories(model, model.is_categorical_ is not None)
@@ -536,7 +496,7 @@ def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
     check_is_fitted(model)
     classes = np.atleast_1d(model.n_classes_).tolist() if hasattr(model, "classes_") else [2]
     if model.n_outputs_ != 1 or classes[0] > 2:
-        raise TypeError("a model with several scores for a row is no ranker: take a regressor")
+        raise TypeError(_SEVERAL)
     if classes[0] < 2:
         raise TypeError(f"a {type(model).__name__} that was fitted to labels of one class has no order of rows")
     trees = getattr(model, "estimators_", [model])
@@ -551,8 +511,8 @@ def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
 
 def _in_order(model: Any) -> Any:  # noqa: ANN401
     """Return a forest that adds up its trees in their order, whatever the number of threads of the given one."""
-    model = copy.copy(model)
     if hasattr(model, "n_jobs"):
+        model = copy.copy(model)
         model.n_jobs, model.verbose = 1, 0
     return model
 
@@ -561,7 +521,7 @@ def _read_gradient_boosting(model: Any) -> _Forest:  # noqa: ANN401
     """Return the trees of a GradientBoosting model of scikit-learn."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
-        raise TypeError("a model with a score for each class is no ranker: take a regressor")
+        raise TypeError(_SEVERAL)
     if model.init_ != "zero" and not type(model.init_).__name__.startswith("Dummy"):
         raise TypeError(
             f"a {type(model).__name__} that starts from the scores of init={model.init!r:.80} has no form here"

@@ -1,12 +1,7 @@
-"""Scorers: modules that give every item of a list one real score.
+"""Scorers, modules that give every item of a list one real score, and scalings of features before them.
 
 A scorer maps features of shape ``(*batch, list, d)`` to scores of shape ``(*batch, list)``. Parameters are float64
 by default, in which a convex fit reaches its optimum to many digits; ``scorer.float()`` makes them float32.
-`LinearScorer` and `MLPScorer` score each item by itself, `AttentionScorer` by the whole list, and `TwoStageScorer` puts
-the items that one scorer has at the top into the order of another.
-
-Two modules bring features to a common scale first: `Standardize` is linear, and `Quantiles` is not, but unmoved by
-outliers and heavy tails.
 """
 
 from __future__ import annotations
@@ -58,21 +53,12 @@ class LinearScorer(nn.Module):
         scores = features.to(self.weight.dtype) @ self.weight
         return scores if self.bias is None else scores + self.bias
 
-    def extra_repr(self) -> str:
-        """Return the options, for torch's own printing of modules."""
-        return f"d={self.d}, bias={self.bias is not None}"
-
 
 class MLPScorer(nn.Module):
-    """A multilayer perceptron with SiLU activations and one output.
+    """A multilayer perceptron of hidden layers of these widths, with SiLU activations and one output.
 
-    The activation is smooth, so that the line search of L-BFGS does not stop at kinks.
-
-    Args:
-        d: number of features, at least 1.
-        hidden: widths of the hidden layers, the one next to the input first.
-        dropout: share of hidden units dropped in training, in [0, 1).
-        layer_norm: whether the values of each hidden layer are normalised, row by row, before the activation.
+    The activation is smooth, so that the line search of L-BFGS does not stop at kinks. In training a share `dropout` of
+    hidden units is dropped; with `layer_norm` the values of each layer are normalised before the activation.
 
     Examples:
         >>> MLPScorer(5, hidden=(8,))(torch.zeros(3, 4, 5)).shape
@@ -111,19 +97,13 @@ def _hidden_layers(
 class AttentionScorer(nn.Module):
     """A transformer encoder over the items of a list without positions: a score depends on the whole list.
 
-    Items get a vector each from linear layers of the widths `hidden` with SiLU activations. Then come blocks of
-    self-attention and of two linear layers; each adds to the vectors what it makes of them after layer normalisation.
-    Scores are linear in the last vectors. Whatever the order of the items, each gets the same score, up to rounding.
+    Items get a vector each from linear layers of the widths `hidden` with SiLU activations. Then come `blocks` of
+    self-attention, with `heads` that divide the last width, and of two linear layers, with `dropout`; each adds to the
+    vectors what it makes of them after layer normalisation. Scores are linear in the last vectors. Whatever the order
+    of the items, each gets the same score, up to rounding.
 
     Source: Pobrotyn, Bartczak, Synowiec, Bialobrzeski & Bojar, *Context-Aware Learning to Rank with Self-Attention*
     (2020).
-
-    Args:
-        d: number of features, at least 1.
-        hidden: widths of the layers before the first block; the last is the width of the blocks.
-        blocks: number of blocks, at least 1.
-        heads: number of attention heads, which divides the width of the blocks.
-        dropout: share of values dropped in training in each block, in [0, 1).
 
     Examples:
         >>> scorer, features = AttentionScorer(5, hidden=(8,), heads=2), torch.arange(40.0).reshape(2, 4, 5)
@@ -271,7 +251,6 @@ class Standardize(nn.Module):
         `weight` has the weights of these rows, > 0.
         """
         features = as_matrix("X", X, rows=1)
-        # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         n, d = len(features) if rows is None else len(rows), features.shape[1]
 
         def part(piece: slice) -> FloatArray:
@@ -281,6 +260,7 @@ class Standardize(nn.Module):
         for piece in pieces(n):
             values = part(piece)
             low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
+        # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         size = np.maximum(np.abs(low), np.abs(high))
         unit, constant = np.where(size > 0, size, 1.0), high == low
 
@@ -305,18 +285,13 @@ class Standardize(nn.Module):
         _check_features(features, self.d)
         return (features.to(self.mean.dtype) - self.mean) / self.scale
 
-    def extra_repr(self) -> str:
-        """Return the options, for torch's own printing of modules."""
-        return f"d={self.d}"
-
 
 class Quantiles(nn.Module):
     """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
 
     A value becomes the normal quantile of the share of observations below it, half of those equal to it included;
     then the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
-    largest value. Only the order of values counts, so that heavy tails, outliers and units make no difference. A
-    constant column becomes 0.
+    largest value. Heavy tails, outliers and units make no difference, and a constant column becomes 0.
 
     Examples:
         >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])
@@ -371,10 +346,6 @@ class Quantiles(nn.Module):
         share = ((columns - left) / torch.where(width > 0, width, 1.0)).clamp(0.0, 1.0)
         low = self.values.gather(-1, above - 1)
         return (low + share * (self.values.gather(-1, above) - low)).T.reshape(features.shape)
-
-    def extra_repr(self) -> str:
-        """Return the options, for torch's own printing of modules."""
-        return f"d={self.d}, knots={self.knots.shape[-1]}"
 
 
 def _padded(values: NDArray[np.float64], size: int) -> Tensor:

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from time import perf_counter
 from typing import Any, get_args
@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from ltr.checks import as_sequence, by_piece, check_callable, check_number, one_of
+from ltr.checks import as_sequence, by_piece, check_number, one_of
 from ltr.data.dataset import Features, differ_in_lists
 from ltr.data.similar import first_equals
 from ltr.demands import Demanding, RankerKind
@@ -73,11 +73,11 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     the step at which `statistic` was largest there (`FitOptions.patience` says when it gives up).
 
     *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
-    finds. It jumps where the order of the items changes, so that most of its fits end ``"stalled"``, at the best
-    weights found. A smooth statistic is minimised for a few steps of L-BFGS from there and from the new scorer (a
-    linear one is 0), and the fit goes on from the lower objective. Neural scorers that learn by Adam start from random
-    weights instead. A linear scorer with such a loss and with lists holds out a fifth of them to choose the number of
-    steps. Then it takes so many steps with all lists; none if the gain over the start is within one standard error.
+    finds; most of its fits end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few
+    steps of L-BFGS from there and from the new scorer (a linear one is 0), and the fit goes on from the lower
+    objective. Neural scorers that learn by Adam start from random weights instead. A linear scorer with such a loss and
+    with lists holds out a fifth of them to choose the number of steps. Then it takes so many steps with all lists; none
+    if the gain over the start is within one standard error.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
@@ -169,21 +169,14 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         validation_set: ValidationSet | None = None,
         resume: dict[str, Any] | None = None,
     ) -> SurrogateRanker:
-        """Learn from observations and labels.
+        """Learn from rows as in `Ranker`; only pairwise losses take graded labels.
 
-        A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, by
-        itself, by an error or by Ctrl-C, the ranker has the best weights so far, and `objective_`, `n_iter_` and
-        `converged_` describe them: a caller that catches `KeyboardInterrupt` can go on with the ranker.
+        With a `time`, the rows to validate by are the latest, whatever their groups. A pair counts with the product of
+        its rows' relative weights, or without `qid` of their weights; losses of a rank statistic take weights of
+        queries only. A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it
+        ends, by itself, by an error or by Ctrl-C, the ranker has the best weights so far.
 
         Args:
-            X: features, (n, d), see `Ranker`.
-            y: labels, (n,); only pairwise losses take graded ones.
-            qid: list of each row, (n,); None for one list.
-            group: which rows belong together, (n,).
-            time: when each row was, (n,): the rows to validate by are then the latest, whatever their groups.
-            sample_weight: weight of each row, (n,). A weight of a query, the same for all its rows, makes it count so
-                many times. A pair counts with the product of its rows' relative weights, or without `qid` of their
-                weights. Losses of a rank statistic take weights of queries only.
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
                 these. A ranker that does not validate, as a linear one with a convex loss, only measures its
                 `validation_`.
@@ -193,9 +186,10 @@ class SurrogateRanker(Demanding, Scored, Ranker):
             ValueError: constraints on the weights that cannot be satisfied.
             FloatingPointError: an objective that is not finite.
         """
+        data = X, y, qid, sample_weight, group, time
         if self._demanding:
-            return self._fit_under_demands(X, y, qid, group, sample_weight, validation_set, resume)
-        fit, scale = self._begin(X, y, qid, group, time, sample_weight, validation_set, resume)
+            return self._fit_under_demands(data, validation_set, resume)
+        fit, scale = self._begin(data, validation_set, resume)
         try:
             for step in fit:
                 if self.on_step is not None:
@@ -216,18 +210,12 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     @all_or_nothing
     def _fit_under_demands(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        sample_weight: ArrayLike | None,
+        data: Sequence[ArrayLike | None],
         validation_set: ValidationSet | None,
         resume: dict[str, Any] | None,
     ) -> SurrogateRanker:
         """Fit the linear scorer under constraints on its weights."""
-        self._measure()
-        self._check_options()
-        loss = parse_loss(self.loss)
+        loss = self._checked_loss()
         wrong = [
             (self.scorer != "linear", "scorer", "linear", self.scorer),
             (self._chosen("optimizer") != "lbfgs", "optimizer", "lbfgs", self.optimizer),
@@ -237,7 +225,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         for broken, name, rule, value in wrong:
             if broken:
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
-        rows = self._weighted_data(X, y, qid, sample_weight, group)
+        rows = self._weighted_data(*data)  # type: ignore[arg-type]
         features, labels, groups, weights = rows.features, rows.labels, rows.lists, rows.weights
         held = None if validation_set is None else self._checked_set(validation_set, groups)
         scale = Standardize.fit(features, weights)
@@ -267,31 +255,19 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     @all_or_nothing
     def _begin(
         self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        group: ArrayLike | None,
-        time: ArrayLike | None,
-        sample_weight: ArrayLike | None,
+        data: Sequence[ArrayLike | None],
         validation_set: ValidationSet | None,
         resume: dict[str, Any] | None,
     ) -> tuple[Fit, _Scale]:
         """Check everything and return the fit before its first step, and the scaling."""
-        self._measure()
-        self._check_options()
-        loss = parse_loss(self.loss)
+        loss = self._checked_loss()
         self._new_scorer(1)
-        given = self._weighted_data(X, y, qid, sample_weight, group, time)
+        given = self._weighted_data(*data)  # type: ignore[arg-type]
         features, labels, groups, weights = given.features, given.labels, given.lists, given.weights
-        if (
-            weights is not None
-            and isinstance(loss, LambdaLoss | SmoothStatisticLoss)
-            and differ_in_lists(weights, groups)
-        ):
-            raise ValueError(
-                f"sample_weight: {loss.key} takes weights of queries only, the same for all rows of a qid, because "
-                "positions count rows; pairwise losses take weights of rows"
-            )
+        by_rank = isinstance(loss, LambdaLoss | SmoothStatisticLoss)
+        if by_rank and weights is not None and differ_in_lists(weights, groups):
+            rule = "takes weights of queries only, the same for all rows of a qid, because positions count rows"
+            raise ValueError(f"sample_weight: {loss.key} {rule}; pairwise losses take weights of rows")
         options = self._options(groups)
         held: _Rows | None = None
         kept: IntArray | None = None
@@ -322,9 +298,9 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         self.fit_ = fit
         return fit, scale
 
-    def _check_options(self) -> None:
-        """Check the options that no one else checks."""
-        check_callable("on_step", self.on_step)
+    def _checked_loss(self) -> RankingLoss:
+        """Return the loss, once the options that no one else checks are checked."""
+        self._measure()
         one_of("scorer", self.scorer, get_args(ScorerName))
         one_of("scale", self._chosen("scale"), get_args(ScaleName))
         if self.validation is not None:
@@ -338,6 +314,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
                 raise ValueError(f"dropout is for neural scorers only, got {self.dropout!r} with 'linear'")
         if self.layer_norm and self.scorer != "mlp":
             raise ValueError(f"layer_norm is for scorer 'mlp' only, got True with {self.scorer!r}")
+        return parse_loss(self.loss)
 
     def _chosen(self, name: str) -> Any:  # noqa: ANN401 (options of any type)
         """Return an option, or the default that follows the scorer and the optimizer."""
@@ -355,10 +332,8 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         share = _VALIDATED if self.validation is None else self.validation
         rows = held_out(given.labels, given.lists, given.groups, share, self.seed, given.times)
         if rows is None and self.validation is not None:
-            raise ValueError(
-                f"validation must leave lists with two different labels in both parts, got {self.validation!r} with "
-                f"{len(given.labels)} rows: raise or lower it, or set it to 0"
-            )
+            rule = "must leave lists with two different labels in both parts"
+            raise ValueError(f"validation {rule}, got {self.validation!r} with {len(given.labels)} rows")
         return rows
 
     def _checked_set(self, given: ValidationSet, groups: IntArray | None) -> _Rows:
@@ -512,9 +487,9 @@ class SurrogateRanker(Demanding, Scored, Ranker):
     ) -> _Parameters:
         """Return the parameters from which to minimise a loss that is not convex.
 
-        A loss that jumps where the order changes may well be lowest where all scores are tied: it starts from RankNet's
-        scores, and nothing else is tried. Where a loss is flat at RankNet's scores, as a smooth statistic of high
-        temperature is, they are multiplied by 10 or 100. With `near` the start is these scores for every loss.
+        A loss that jumps where the order changes starts from RankNet's scores, for it may be lowest where all scores
+        are tied. Where a loss is flat there, as a smooth statistic of high temperature is, the scores are multiplied by
+        10 or 100. With `near` the start is these scores for every loss.
         """
         options = FitOptions(
             l2=self.l2, chunk_rows=self.chunk_rows, tolerance=self.tolerance, seed=self.seed, device=self.device
@@ -543,11 +518,8 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         with contextlib.suppress(NoSlopeError):
             trials.append(fitted(new, loss, _TRIAL_STEPS))
         if not trials:
-            raise NoSlopeError(
-                f"loss {loss} is flat at every start that was tried, scores all tied and those of ranknet among them: "
-                "X must have a feature that varies within lists, and a smooth statistic a temperature that is not too "
-                "high"
-            )
+            rule = "X must have a feature that varies within lists, and a smooth statistic no high temperature"
+            raise NoSlopeError(f"loss {loss} is flat at every start that was tried, those of ranknet too: {rule}")
         return min(trials, key=lambda fit: fit.best_objective).best
 
     def _options(self, groups: IntArray | None) -> FitOptions:
@@ -588,19 +560,13 @@ def _warn(fit: Fit) -> None:
     """Warn that a fit ended before it had converged, and say why."""
     from sklearn.exceptions import ConvergenceWarning
 
-    options, loss = fit.options, fit.loss
+    options, loss, steps = fit.options, fit.loss, f"stalled after {fit.index} steps"
     if fit.stopped == "max_steps":
         reason = f"stopped at max_steps={options.max_steps} before the tolerance was reached: raise max_steps or l2"
     elif isinstance(loss, RankingLoss) and loss.convex:
-        reason = (
-            f"stalled after {fit.index} steps: rounding keeps the objective from coming closer to its optimum than the "
-            f"tolerance of {options.tolerance:g}: raise tolerance or l2"
-        )
+        reason = f"{steps}: rounding keeps the objective above the tolerance of {options.tolerance:g}: raise it, or l2"
     else:
-        reason = (
-            f"stalled after {fit.index} steps at a point where {loss} has a slope but its line search finds no lower "
-            "value: the loss is not convex, these are the best weights found, and others may be better"
-        )
+        reason = f"{steps} where no lower value of {loss} is found: the loss is not convex, others may be better"
     warnings.warn(reason, ConvergenceWarning, stacklevel=4)
 
 

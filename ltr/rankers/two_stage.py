@@ -1,17 +1,12 @@
 """Two stages: a base ranker for the whole list, the exact engine for its top.
 
-*One list.* Training: the base ranker f_0 is fitted, the threshold is the K-th largest training score, and the exact
-stage finds the linear weights with the largest rank statistic on the training items at or above the threshold.
-Prediction: items at or above the threshold are ordered by the exact stage and stand above the others, which keep the
-order of f_0.
+*Training.* The base ranker f_0 is fitted to all rows, each list is cut at its own K-th largest base score, and the
+exact stage finds the linear weights with the largest rank statistic, summed over the tops of the lists. *Prediction.*
+Items at or above the cut are ordered by the exact stage and stand above the others, which keep the order of f_0.
 
-*Lists by query*, given by `qid`. Training: f_0 is fitted on all lists, each list is cut at its own K-th score, and the
-exact stage finds the one set of linear weights with the largest sum of the statistic over the tops of the lists,
-comparing items of one query only. Prediction: a query's items at or above its own K-th score are ordered by the exact
-stage and stand above its others. No threshold holds for all queries, so the score of an item depends on the other items
-of its query.
-
-In both cases all items whose base score ties with the K-th are reranked.
+After a fit on one list the cut is its threshold, which holds for any list. After a fit with a `qid` it is the K-th
+score of each query, so that the score of an item depends on the other items of its query. All items whose base score
+ties with the K-th are reranked.
 
 Source: Rudin & Wang (2018), section 2.1.
 """
@@ -36,7 +31,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import threadpool_limits
 from torch import nn
 
-from ltr.checks import check_callable, check_number, check_whole, doubles
+from ltr.checks import check_flag, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
 from ltr.demands import Demanding, Demands
 from ltr.exact import LinearConstraints, Progress
@@ -54,7 +49,18 @@ from ltr.rankers.bases import (
     scores_of,
     weights_refused,
 )
-from ltr.rankers.choice import BASE, FOLDS, SPREADS, Choice, Fold, PartScores, Shared, compare, folds_of, side_by_side
+from ltr.rankers.choice import (
+    BASE,
+    CORRECTIONS,
+    FOLDS,
+    Choice,
+    Fold,
+    PartScores,
+    Shared,
+    compare,
+    folds_of,
+    side_by_side,
+)
 from ltr.rankers.constrained import check_possible
 from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
@@ -93,11 +99,7 @@ class TwoStageRanker(Ranker):
 
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
-            fitted, to a pandas frame where X is a frame with names. It ranks by ``decision_function``,
-            ``predict_proba`` (of the last class) or ``predict``, whichever it has first; a classifier of LightGBM or
-            XGBoost by its log odds. It learns from the `qid` if its ``fit``, or that of the last step of a pipeline,
-            takes one; where metadata routing is enabled, if it requests one. An estimator whose ``fit`` takes a
-            ``group``, as the rankers of LightGBM and XGBoost do, gets the rows list by list and the sizes of the lists.
+            fitted, to a pandas frame where X is a frame with names (`ltr.rankers.bases`).
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists. Its constraints bind the whole list, so the base
             must satisfy them as well (`ltr.rankers.demand_checks`). With ``max_nonzeros`` the exact stage may use the
@@ -175,25 +177,16 @@ class TwoStageRanker(Ranker):
         inner: MutableMapping[str, Any] | None = None,
         on_choice: Callable[[int, int], None] | None = None,
     ) -> TwoStageRanker:
-        """Fit the base ranker, cut the lists at K and rerank.
+        """Fit the base ranker, cut the lists at K and rerank; other arguments are those of `Ranker` and `ExactRanker`.
+
+        Without a `group`, `choose` keeps rows together that are much more similar than rows otherwise are
+        (`ltr.data.similar_rows`), and reports so. Weights are for every fit of the base ranker, whose ``fit`` must take
+        them, for the exact stage, and for the gains by which `choose` decides.
 
         Args:
-            X: features, (n, d), see `Ranker`.
-            y: labels, (n,).
-            qid: list of each row, (n,); None for one list.
-            group: which rows belong together, (n,), wherever rows are held out. None means that each row is alone,
-                except that `choose` keeps rows together that are much more similar than rows otherwise are
-                (`ltr.data.similar_rows`), and reports so.
-            time: when each row was, (n,); the inner splits then roll forward.
-            sample_weight: weight of each row, (n,), for every fit of the base ranker, whose ``fit`` must take it, and,
-                as in `ExactRanker.fit`, for the exact stage and the gains by which `choose` decides.
-            beside: further columns of the rows that the demands of `exact` may name, as for `ExactRanker.fit`.
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
                 fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
                 A `TreesRanker` cannot be fitted again: it must not have seen these rows.
-            warm_starts: weights on the raw features to start the exact stage from, beside the base ranker's own.
-            constraints: side constraints ``A w <= b`` on the weights of the standardised features.
-            on_progress: called with each `TracePoint` of the exact stage.
             inner: results of inner splits by name, of an earlier fit that was interrupted: what is in it is not
                 computed again, and what is computed is put into it.
             on_choice: called with the number of inner splits that are done and of all.
@@ -203,14 +196,13 @@ class TwoStageRanker(Ranker):
                 known to satisfy; demands that no weights are known to meet.
         """
         exact = self._checked_stage()
-        check_callable("on_choice", on_choice)
         training = self._weighted_data(X, y, qid, sample_weight, group, time)
         features, labels, lists = training.features, training.labels, training.lists
         exact._weighted_labels(training)  # weights that do not go are refused before any fit
         exact._take_names(self)
         given = exact._given_demands(X, beside, sample_weight)
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
-        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints, on_progress)
+        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints)
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (demands := self._demands()) is not None:
             check_possible(demands, doubles(features), self._names)
@@ -235,10 +227,8 @@ class TwoStageRanker(Ranker):
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
         if chooses:
-            self.choice_ = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
-            chosen = self.choice_.candidates.index(self.choice_.chosen)
-            spread = (None, *SPREADS)[chosen]
-            self.choice_ = dataclasses.replace(self.choice_, similar=similar)
+            choice = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
+            self.choice_, spread = dataclasses.replace(choice, similar=similar), choice.spread
         self.list_scores_: FloatArray | None = np.full(len(kept), np.nan)
         self.list_scores_[kept] = scores
         if not known.all():
@@ -273,12 +263,10 @@ class TwoStageRanker(Ranker):
         if missed := [f"{one.text} (by {one.value(scores):.4g})" for one in asked if not one.met(scores)]:
             told = f"the base order does not meet {'; '.join(missed)}, and {self.note_}"
             raise ValueError(f"demands: {told}. Rerank more rows (a larger top_k)")
-        exact, choice = self.exact_, self.choice_
-        exact.coef_ = None
+        self.exact_.coef_ = None
         told = "; ".join(one.text for one in unmet)
-        exact.note_ = f"the correction does not meet {told}, and the base order does: the base ranking is kept"
-        if choice is not None:
-            self.choice_ = dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0, what=BASE)
+        self.exact_.note_ = f"the correction does not meet {told}, and the base order does: the base ranking is kept"
+        self.choice_ = None if self.choice_ is None else self.choice_.of_base()
         return True
 
     def _demands(self, *, of_base: bool = True) -> Demands | None:
@@ -348,43 +336,27 @@ class TwoStageRanker(Ranker):
         if self.top_k is not None:
             check_whole("top_k", self.top_k, 2, " or None for the full list")
         for name in ("choose", "base_score"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise ValueError(f"{name} must be true or false, got {getattr(self, name)!r}")
+            check_flag(name, getattr(self, name))
         if self.spread is not None:
             check_number("spread", self.spread, above=0.0)
-            if not (self.base_score or self.choose):
-                raise ValueError(f"spread needs base_score=True, got spread={self.spread!r}")
-        if self.choose and self.spread is not None:
-            raise ValueError(
-                f"spread must be None, for choose compares spreads of its own: set choose=False, got {self.spread!r}"
-            )
+            if self.choose or not self.base_score:
+                raise ValueError(f"spread needs base_score=True and choose=False, got spread={self.spread!r}")
         exact = self._exact_stage()
         exact._check_parameters()
-        off = ": set choose=False" if self.choose else ""
+        statistic, off = RankStatistic.parse(exact.statistic), ": set choose=False" if self.choose else ""
         if (self.choose or self.spread is not None) and exact.recentre is not None:
             raise ValueError(
                 f"exact: recentre must be None where weights are central ones{off}, got {exact.recentre!r}"
-            )
-        settled = [
-            one for one in exact._list_demands() if self.top_k is not None and one.statistic.is_constant(self.top_k)
-        ]
-        if settled:
-            first = f"which rows are the first {settled[0].statistic.cutoff}"
-            raise ValueError(
-                f"exact: demands: {settled[0]}: {first} does not depend on the order of the top {self.top_k}: rerank "
-                f"more rows, as by top_k = {2 * (settled[0].statistic.cutoff or 0)}"
             )
         if exact.integer is not None and (self.choose or self.base_score):
             raise ValueError(
                 "exact: integer goes with choose=False and base_score=False only, for points replace the base score: "
                 f"got integer={exact.integer!r}"
             )
-        if self.choose and RankStatistic.parse(exact.statistic).length is not None:
-            raise ValueError(
-                f"exact: statistic must be one for lists of any length, which inner splits have{off}, "
-                f"got {exact.statistic}"
-            )
-        if self.top_k is not None and RankStatistic.parse(exact.statistic).is_constant(self.top_k):
+        if self.choose and statistic.length is not None:
+            rule = f"must be one for lists of any length, which inner splits have{off}"
+            raise ValueError(f"exact: statistic {rule}, got {exact.statistic}")
+        if self.top_k is not None and statistic.is_constant(self.top_k):
             raise ValueError(
                 f"exact: statistic must have a cutoff below top_k = {self.top_k}, for all of that list are among the "
                 f"first rows of {exact.statistic}: rerank a longer list"
@@ -484,7 +456,6 @@ class TwoStageRanker(Ranker):
         on_choice: Callable[[int, int], None] | None,
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
-        lists, groups = training.lists, training.groups
         splits = self._inner_splits(training, seed)
         if not splits and training.times is not None:
             raise ValueError(
@@ -516,11 +487,10 @@ class TwoStageRanker(Ranker):
             done += 1
             if on_choice is not None:
                 on_choice(done, len(splits))
-        names = [BASE, *self._candidates]
+        names = [BASE, *CORRECTIONS]
         linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
         measure = self._measure()
-        labels, weights = training.labels, training.weights
-        gains, deviations = compare(results, splits, names, labels, lists, groups, measure, seed, weights)
+        gains, deviations = compare(results, splits, names, training, measure, seed)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
     def _inner_splits(self, training: LabelledRows, seed: int) -> list[Fold]:
@@ -530,11 +500,6 @@ class TwoStageRanker(Ranker):
         """
         folds = folds_of(*training.units, seed * 1_000)
         return folds[1:] if training.times is not None and len(folds) > 1 and not is_given(self) else folds
-
-    @property
-    def _candidates(self) -> dict[str, tuple[int | None, ExactRanker, float | None]]:
-        """The corrections that are compared, by name: length of the list, exact stage, not yet fitted, and spread."""
-        return {f"spread {spread:g}": (self.top_k, self._exact_stage(), spread) for spread in SPREADS}
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -550,7 +515,7 @@ class TwoStageRanker(Ranker):
             top = "full list" if self.top_k is None else f"top {self.top_k}"
             what = f"base + {used} feature{'s' * (used != 1)}, {choice.chosen}, on the {top}"
         elif choice.reranks:  # on all rows together there is nothing to order
-            what, choice = BASE, dataclasses.replace(choice, chosen=BASE, expected=0.0, low=0.0, high=0.0)
+            what, choice = BASE, choice.of_base()
         elif exact.coef_ is not None:
             exact.coef_ = None
             exact.note_ = str(dataclasses.replace(choice, list_gain=gain))
@@ -571,11 +536,9 @@ class TwoStageRanker(Ranker):
         """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
 
         Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
-        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and above the threshold. Scores that differ by
-        less than rounding at that size come out equal.
-
-        After a fit on one list, a row's score depends on no other row. After a fit on queries the threshold is the K-th
-        largest base score of the row's query, scores of different queries are not comparable, and `qid` has to be said.
+        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and above the threshold. After a fit on
+        queries the threshold is that of the row's query, scores of different queries are not comparable, and `qid` has
+        to be said.
         """
         qid = self._lists_for("decision_function", qid)
         return self._scores(self._features(X), qid)
@@ -592,10 +555,7 @@ class TwoStageRanker(Ranker):
         return self.base_.kind if isinstance(self.base_, EstimatorRanker) else type(self.base_).__name__
 
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
-        """Return whether each row is at or above the threshold (of its query), (n,), and so ordered by the exact stage.
-
-        The arguments are those of `decision_function`.
-        """
+        """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
         qid = self._lists_for("reranked", qid)
         scores, cuts, _ = self._first_stage(self._features(X), qid)
         return scores >= cuts

@@ -50,10 +50,10 @@ def rank_held_out(
     learnt, ranked = training.take(train), training.take(held)
     share = len(train) / whole if training.lists is None else 1.0
     found = [places(own[held], ranked.lists).tolist()]
-    for top_k, exact, spread in ranker._candidates.values():
-        part.top_k = top_k if top_k is None else max(2, round(top_k * share))
+    part.top_k = _part_of_top(ranker.top_k, share)
+    for spread in SPREADS:
         options: dict[str, Any] = {"constraints": constraints, "spread": spread, "search": "none"}
-        part._fit_stage(exact, scores[train], learnt, found_by.used, **options)
+        part._fit_stage(ranker._exact_stage(), scores[train], learnt, found_by.used, **options)
         cuts = part._cuts(own[held], ranked.lists)
         merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
@@ -116,7 +116,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
         seen = fold.train[known[fold.train]]
         share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
         part = copy.copy(ranker)
-        part.top_k = None if ranker.top_k is None else max(2, round(ranker.top_k * share))
+        part.top_k = _part_of_top(ranker.top_k, share)
         stage = ranker._exact_stage()
         try:
             asked = given.take(seen).for_share(share).of(learnt.labels, learnt.lists)
@@ -133,18 +133,20 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
 
 def _like_this(ranker: TwoStageRanker, share: float) -> TwoStageRanker:
     """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
-    options = ranker.get_params(deep=False)
+    options = {**ranker.get_params(deep=False), "top_k": _part_of_top(ranker.top_k, share)}
     if is_given(ranker):
         options["base"] = ranker.base_
     if ranker.choice_ is not None:
-        chosen = ranker.choice_.candidates.index(ranker.choice_.chosen)
-        options |= {"choose": False, "base_score": True, "spread": (None, *SPREADS)[chosen]}
+        options |= {"choose": False, "base_score": True, "spread": ranker.choice_.spread}
     if (exact := ranker._exact_stage()).demands:  # which are about the rows of this fit
         options["exact"] = exact.set_params(demands=())
         options |= {"choose": False, "base_score": ranker.base_score or ranker.choose} if ranker.choice_ is None else {}
-    if ranker.top_k is not None:
-        options["top_k"] = max(2, round(ranker.top_k * share))
     return type(ranker)(**options)
+
+
+def _part_of_top(top_k: int | None, share: float) -> int | None:
+    """Return the length of the list to rerank among a share of the rows."""
+    return None if top_k is None else max(2, round(top_k * share))
 
 
 def common(rows: Sequence[IntArray]) -> IntArray:

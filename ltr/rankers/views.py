@@ -18,18 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = [
-    "BASE_SCORE",
-    "RESERVED",
-    "TOTAL",
-    "Explanation",
-    "explanation",
-    "list_figure",
-    "positives_by_position",
-    "ranked_frame",
-    "rows_from_the_top",
-    "summed",
-]
+__all__ = ["Explanation", "explanation", "list_figure", "ranked_frame", "rows_from_the_top", "summed"]
 
 BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
@@ -149,21 +138,15 @@ class Explanation:
 
         A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the one
         that speaks most against it, and ``total`` last: the values of both rows, and the difference of what they add.
-        Where two stages placed the rows, it is the difference of their base scores. Raises ValueError for a row that is
-        not there, or not unique.
+        Where two stages placed the rows, it is the difference of their base scores.
         """
         import pandas as pd
 
         i, k = self._place(row), self._place(other)
         found = self._parts(i, k)
         difference = found.iloc[i] - found.iloc[k]
-        columns = pd.DataFrame(
-            {
-                "value": self.values.iloc[i].reindex(found.columns),
-                "other": self.values.iloc[k].reindex(found.columns),
-                "difference": difference,
-            }
-        )
+        value, other_value = (self.values.iloc[at].reindex(found.columns) for at in (i, k))
+        columns = pd.DataFrame({"value": value, "other": other_value, "difference": difference})
         lines = columns.drop(index=[CONSTANT, TOTAL], errors="ignore")
         lines = lines[lines["difference"] != 0].sort_values("difference", ascending=False, kind="stable")
         return pd.concat([lines, columns.loc[[TOTAL]]])
@@ -205,8 +188,9 @@ class Explanation:
         """Return the number of the row with an index."""
         places = np.flatnonzero(self.frame.index == row)
         if len(places) != 1:
-            found = "no such row" if len(places) == 0 else f"{len(places)} such rows"
-            raise ValueError(f"row must be in the index of the explained rows, got {row!r:.80}: {found}")
+            raise ValueError(
+                f"row must be one of the explained rows, got {row!r:.80}: there are {len(places)} such rows"
+            )
         return int(places[0])
 
     def _parts(self, i: int, k: int) -> pd.DataFrame:

@@ -575,10 +575,10 @@ def test_columns_that_options_misspell_are_all_named(survey, tmp_path, monkeypat
     for problem in (
         "5 errors",
         "exact.base_score: is no column of features",
-        "exact.signs: there is no column 'agee'; nearest is 'age'",
-        "exact.signs: there is no column 'occupation = wood'; nearest",
-        "exact.required: there is no column 'yrs_maried'; nearest are 'yrs_married' and",
-        "exact.constraints: 'age >= 2*edcu': there is no column 'edcu'; nearest is 'educ'",
+        "exact.signs: there is no column 'agee' (did you mean 'age'?)",
+        "exact.signs: there is no column 'occupation = wood' (did you mean",
+        "exact.required: there is no column 'yrs_maried' (did you mean 'yrs_married'?)",
+        "exact.constraints: 'age >= 2*edcu': there is no column 'edcu' (did you mean 'educ'?)",
     ):
         assert problem in said
 

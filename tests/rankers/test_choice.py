@@ -10,6 +10,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from ltr.exact import Limits, LinearConstraints
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
 from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
+from ltr.rankers.inputs import LabelledRows
 from ltr.statistics import RankStatistic
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
@@ -18,7 +19,7 @@ DCG = (RankStatistic.parse("dcg"), "exp2", False)
 
 def choice_of(results, splits, names, labels, lists, groups, measure, seed):
     """Return the choice between corrections of a linear base."""
-    found = compare(results, splits, names, labels, lists, groups, measure, seed)
+    found = compare(results, splits, names, LabelledRows(None, labels, lists, groups), measure, seed)
     return Choice.by_rule(*found, str(measure[0]), linear=True)
 
 
@@ -271,7 +272,7 @@ def test_columns_of_scores_are_found_by_name_or_index():
     [
         ({"choose": "yes"}, "choose must be true or false"),
         ({"spread": 0.5, "choose": False}, "spread needs base_score=True"),
-        ({"spread": 0.5}, "choose compares spreads of its own"),
+        ({"spread": 0.5}, "spread needs base_score=True and choose=False"),
         ({"spread": -1.0, "base_score": True}, "spread must be"),
         ({"exact": ExactRanker("dcg", recentre="l2")}, "recentre must be None"),
         ({"exact": "weights(1,2,3)"}, "lists of any length"),

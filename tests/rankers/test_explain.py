@@ -137,7 +137,7 @@ def test_a_row_is_shown_beside_its_neighbours():
     for side, neighbour in explanation.neighbours(order[5]).items():
         against = explanation.against(order[5], neighbour)["difference"]
         np.testing.assert_allclose(table[side], against.reindex(table.index).fillna(0.0))
-    for row, error in (("nobody", "no such row"), (order[0], "2 such rows")):
+    for row, error in (("nobody", "there are 0 such rows"), (order[0], "2 such rows")):
         with pytest.raises(ValueError, match=error):
             ranker.explain(pd.concat([X, X])).row(row)
 

@@ -217,9 +217,9 @@ def refused():
     categories = {"enable_categorical": True, "feature_types": ["q", "q", "q", "c", "q"]}
     gblinear = xgboost.XGBRegressor(booster="gblinear", n_estimators=2)
     return {
-        "a score for each class is no ranker": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, three),
+        "several scores for a row is no": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, three),
         "several scores for a row is no ranker": xgboost.XGBClassifier(**TREES).fit(X, three),
-        "with a score for each class is": HistGradientBoostingClassifier(max_iter=2).fit(X, three),
+        "a model with several scores": HistGradientBoostingClassifier(max_iter=2).fit(X, three),
         "linear_tree=True": lightgbm.LGBMRegressor(**LIGHTGBM, linear_tree=True).fit(X, y),
         "boosting='rf'": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="rf", subsample=0.5, subsample_freq=1).fit(
             X, y
@@ -237,7 +237,9 @@ def refused():
         "with several scores for a row": RandomForestClassifier(3).fit(X, three),
         "labels of one class": ExtraTreesClassifier(3).fit(X, 0 * y),
         "a model with several": DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])),
-        "a score for each class": GradientBoostingClassifier(n_estimators=2).fit(np.nan_to_num(X), three),
+        "a model with several scores for a row": GradientBoostingClassifier(n_estimators=2).fit(
+            np.nan_to_num(X), three
+        ),
         "starts from the scores of init=Ridge": GradientBoostingRegressor(n_estimators=2, init=Ridge()).fit(
             np.nan_to_num(X), y
         ),

@@ -143,7 +143,7 @@ def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
             fold = Fold("0", 0, np.arange(len(y)), np.arange(len(y)))
             results = {"0": [places(X[:, 0], qid).tolist(), places(scores, qid).tolist()]}
             measure = (RankStatistic.parse(statistic), "exp2", normalize)
-            gains, _ = compare(results, [fold], [BASE, "other"], y, qid, None, measure, 0, w)
+            gains, _ = compare(results, [fold], [BASE, "other"], LabelledRows(X, y, qid, weights=w), measure, 0)
             both = [clone(ranker).fit(Z, y).score(Z, y, qid, w) for Z in (scores[:, None], X[:, :1])]
             assert gains["other"] == pytest.approx(both[0] - both[1], abs=1e-12)
     kept = weights > 0
@@ -315,7 +315,7 @@ def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     results = {name: [base[name], better[name]] for name in base}
     dcg = (RankStatistic.parse("dcg"), "linear", False)
     plain, stays, moves, twice = (
-        compare(results, splits, [BASE, "other"], y * w, None, None, dcg, seed=0)
+        compare(results, splits, [BASE, "other"], LabelledRows(None, y * w), dcg, seed=0)
         for w in (1.0, 1 + 4 * (np.arange(50) == 3), 1 + 4 * (np.arange(50) == 4), 2.0)
     )
     for field in (0, 1):  # gains and deviations

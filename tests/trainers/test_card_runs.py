@@ -151,7 +151,7 @@ def test_a_card_under_a_demand(folder, capsys):
     assert any(line.startswith(f"demand {demand}: met") for line in results.conclusions)
     assert verify.main(["--require-proof", str(config.folder / "card/certificate.json")]) == 0
     wrong = config_of(folder, "wrong", card={"demands": ["share(lod = 1) @30 >= 0.6"]}, **CARD_ALONE)
-    with pytest.raises(ConfigError, match=r"card\.demands\[0\]: there is no column 'lod'; nearest is 'load'"):
+    with pytest.raises(ConfigError, match=r"card\.demands\[0\]: there is no column 'lod' \(did you mean 'load'"):
         run_experiment(wrong)
 
 

@@ -10,7 +10,7 @@ from ltr.checks import UntrustedError, trusting
 from ltr.estimator_names import EstimatorName
 from ltr.losses import parse_loss
 from ltr.rankers import Ranker
-from ltr.rankers.states import KINDS
+from ltr.rankers.files import KINDS
 from ltr.statistics import RankStatistic
 from tests.tiers import thinned
 from tests.trainers.test_cli import QUICK, table

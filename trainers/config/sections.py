@@ -47,7 +47,7 @@ from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
 from ltr.exact.problem import MOST_POINTS
 from ltr.files import has_text, missing_file, parquet_files
-from ltr.list_demands import ListDemand, read_list_demands
+from ltr.list_demands import ListDemand, read_demand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
@@ -219,11 +219,7 @@ def _with_sign(text: str) -> str:
 
 
 def _demand(text: str) -> str:
-    found: list[str] = []
-    read = read_list_demands([text], on_error=lambda at, rule, value: found.append(rule))
-    if found:
-        raise ValueError(found[0])
-    return str(read[0])
+    return str(read_demand(text))
 
 
 def _measured(text: str) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ltr.answer import Answer, ListFront, RowRanges, curve_html, curve_table, drawn
+from ltr.answer import Answer, ListFront, RowRanges, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
@@ -78,7 +78,7 @@ def build_run_page(results: Results, answer: Answer | None) -> Page:
         heads, rows = curve_table(answer)
         warnings = (*answer.warnings, *answer.learned.warnings)
         summary.append(Text(literal(answer.learned.method)))
-        summary.append(Drawing(curve_html(answer), Table(heads, rows, "Hits to expect by number of visits.", left=0)))
+        summary.append(Drawing(drawn(answer), Table(heads, rows, "Hits to expect by number of visits.", left=0)))
         summary += [Text(literal(text)) for text in warnings]
     sections: list[Section] = []
     for name, columns in tables(results).items():

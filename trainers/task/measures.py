@@ -18,12 +18,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ltr.list_demands import read_list_demands
+from ltr.list_demands import GivenDemands, read_list_demands
 from ltr.losses import logistic_loss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
-from ltr.rankers.demanded import GivenDemands, on_new_lists
+from ltr.rankers.demanded import on_new_lists
 from ltr.rankers.exact import cut
 from ltr.rankers.inputs import weights_for_losses
 from ltr.ranks import GAIN, GainName, gains_of

@@ -17,7 +17,7 @@ from ltr.data.dataset import differ_in_lists
 from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
-from ltr.list_demands import read_list_demands
+from ltr.list_demands import read_demand, read_list_demands
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
@@ -151,11 +151,10 @@ def _findings_of_demands(config: Config, *tables: Mapping[str, Column]) -> list[
         for key, one in stated.items():
             text = one.what if key == "exact.front" else str(one)
             if at == 0:
-                read_list_demands(
-                    [str(one)],
-                    columns,
-                    on_error=lambda at, rule, value, key=key, text=text: findings.append(Finding(key, rule, text)),  # type: ignore[misc]
-                )
+                try:
+                    read_demand(str(one), columns)
+                except ValueError as error:
+                    findings.append(Finding(key, str(error), text))
             elif one.condition is not None and one.condition.column not in columns:
                 findings.append(Finding(key, f"data.test_path has no column {one.condition.column!r}", text))
     return findings
