@@ -1,4 +1,4 @@
-"""Cards of tables: find one, and write it in all its forms."""
+"""Cards of tables: find one, write it in all its forms, and apply it to other rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
-from ltr.data import Table, half_split
+from ltr.data import Reading, Table, half_split, read_texts
 from ltr.data.columns import Column
 from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
+from ltr.data.table_files import read_file
 from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
@@ -182,3 +183,28 @@ def label_name(data: DataConfig, labels: Labels | None) -> str:
     if data.time_to_event is not None:
         return f"{name} after {data.time_to_event}"
     return name if data.treatment is None else f"the effect of {data.treatment} on {name}"
+
+
+def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> str:
+    """Return the total of each row of a table and its points by question, as CSV in the order of the file.
+
+    `missing` are texts that stand for missing values, beside those that card.json names.
+
+    Raises:
+        RunError: a file that holds no card, or rows that it cannot be applied to.
+        DataError: a table that cannot be read.
+    """
+    try:
+        card = Card.load(card_path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    file = read_file(path, Reading(missing=(*card.missing, *missing)), numbers=())
+    try:
+        points = card.explain(file.columns)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    total = points.pop("total")
+    ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
+    ours |= {"chance": np.round(card.chance(total), 4).tolist()} if card.chances else {}
+    ours |= {str(name): points[name].tolist() for name in points}
+    return csv_text(ours, read_texts(path), range(len(total)))
