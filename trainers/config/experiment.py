@@ -15,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.checks import nearest
 from ltr.statistics import LOG_LOSS, RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
@@ -259,29 +260,33 @@ def resolved_toml(config: Config) -> str:
 
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of a config with its default in TOML and its meaning."""
-    for key, field in fields_of(model, prefix):
+    for key, field in _fields_of(model, prefix):
         none = field.is_required() or field.default in (None, {})
         text = "" if none else dump_toml({"x": field.default}).removeprefix("x = ").strip()
         yield key, text, field.description or ""
 
 
 @functools.cache
-def key_fields() -> dict[str, FieldInfo]:
-    """Return the field of every key of an experiment."""
-    return dict(fields_of(Config))
-
-
-@functools.cache
 def free_keys() -> frozenset[str]:
     """Return the keys that do not change results."""
-    return frozenset(key for key, field in key_fields().items() if field.json_schema_extra == FREE)
+    return frozenset(key for key, field in _fields_of(Config) if field.json_schema_extra == FREE)
 
 
-def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def rule_of_unknown(key: str, others: Iterable[str] = ()) -> str | None:
+    """Return why a dotted text is no key of an experiment, with the nearest one, also among others; None for a key."""
+    keys = [known for known, _ in _fields_of(Config)]
+    if key in keys:
+        return None
+    if any(known.startswith(f"{key}.") for known in keys):
+        return "is a section: name its keys"
+    return f"unknown key{nearest(key, (*keys, *others))}"
+
+
+def _fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Yield the fields of a model and of its sections by dotted key."""
     for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
-            yield from fields_of(section, f"{prefix}{name}.")
+            yield from _fields_of(section, f"{prefix}{name}.")
         else:
             yield prefix + name, field
