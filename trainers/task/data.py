@@ -3,8 +3,8 @@
 Rows with queries are split by whole queries, rows that belong together by whole groups. Where a column has their times,
 the earliest rows train and the last ones test, whatever their groups. Data that come with a test set are not split.
 
-Commands import this module to check config and tables before anything that takes seconds to import: torch and
-scikit-learn are imported where they are needed.
+Commands check tables by this module before anything that takes seconds is imported: it imports torch and scikit-learn
+where they are needed.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class Part:
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
     weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
     own_weight: FloatArray | None = None  # those that the table has, without `data.positive_weight`; None likewise
-    group: IntArray | None = (
-        None  # number of each row's group, of which no split divides one, (n,); None without groups
-    )
+    group: IntArray | None = None  # number of each row's group, which no split divides, (n,); None without groups
     times: Times | None = None  # moment of each row; None without times
 
     def take(self, rows: NDArray[Any] | slice) -> Part:
@@ -143,15 +141,10 @@ class Source(NamedTuple):
 
 
 def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
-    """Read the data that a config's section describes.
-
-    Args:
-        options: the section.
-        frames: tables in memory, by the key of the section that would name their file.
+    """Read the data that a config's section describes; `frames` are tables in memory by the key of their file.
 
     Raises:
-        DataError: data that cannot be read.
-        TableError: everything that keeps the user's table from being used.
+        DataError: data that cannot be read; a `TableError` has everything that keeps the user's table from being used.
     """
     if options.time_to_event is not None or options.treatment is not None:
         role = "treatment" if options.time_to_event is None else "time_to_event"
@@ -165,11 +158,7 @@ def is_quick(options: DataConfig) -> bool:
 
 
 def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
-    """Return the rows of the training set, as `split_of` takes them.
-
-    Raises:
-        DataError: a set in which there is nothing to rank.
-    """
+    """Return the rows of the training set, as `split_of` takes them."""
     if isinstance(source.data, Table) and source.data.plain:
         source.data.dataset()  # which checks the range of the numbers
     seed = seed if options.split_seed is None else options.split_seed
@@ -179,15 +168,8 @@ def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
     """Split the data that a config's section describes, unless a test set comes with them.
 
-    What becomes of the columns of a table, the training set decides.
-
-    Args:
-        options: the section.
-        seed: seed of the split where the section has none.
-        source: the data, if they have been read.
-
-    Raises:
-        DataError: data that cannot be read, or a set in which there is nothing to rank.
+    What becomes of the columns of a table, the training set decides. `seed` counts where the section has no
+    ``split_seed``; `source` has the data, if they have been read. A `DataError` names a set with nothing to rank.
     """
     seed = seed if options.split_seed is None else options.split_seed
     source = read_source(options) if source is None else source
@@ -228,18 +210,15 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         facts["weight"] = options.weight
     groups = None if source.tables is None else _numbered_groups(source.tables[0])
     if groups is not None:
-        parts = [
-            replace(part, group=groups[part.rows]) if source.test is None or part is parts[0] else part
-            for part in parts
-        ]
+        for at in range(2 if source.test is None else 1):
+            parts[at] = replace(parts[at], group=groups[parts[at].rows])
         facts |= {"group": options.group, "groups": len(np.unique(groups))}
     if source.tables is not None and source.tables[0].times is not None:
-        tables = source.tables[0], source.tables[0 if test is None else 1]
-        whole = [table.times for table in tables if table is not None and table.times is not None]
-        train_times, test_times = (of.take(part.rows) for of, part in zip(whole, parts, strict=True))
-        parts = [replace(parts[0], times=train_times), replace(parts[1], times=test_times)]
-        facts |= {"time": options.time, "times": {"train": train_times.span, "test": test_times.span}}
-        found["notes"] = (*found["notes"], *_notes_on_times(options, parts, train_times, test_times))
+        whole = [table.times for table in found["tables"]]
+        parts = [replace(part, times=of.take(part.rows)) for of, part in zip(whole, parts, strict=True)]
+        spans = [part.times.span for part in parts if part.times is not None]
+        facts |= {"time": options.time, "times": dict(zip(("train", "test"), spans, strict=True))}
+        found["notes"] = (*found["notes"], *_notes_on_times(options, *parts))
     elif source.tables is not None and groups is None and data.qid is None:
         from ltr.data.similar import note_on_similar_rows, similar_rows
 
@@ -274,12 +253,8 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     """Divide the training set again, so that options can be compared without the test set.
 
     `share` is that of the training groups or queries, or without them of the rows of each label, in the test set of
-    each of the `count` inner splits; with times these are the last blocks of rows, each measured on what learned from
-    all rows before it. A validation set with a file of its own is the test set of the only inner split, unless
-    `own_rows`.
-
-    Raises:
-        DataError: one of the two sets would have nothing to rank.
+    each of the `count` inner splits; with times see `_inner_rows`. A validation set with a file of its own is the test
+    set of the only inner split, unless `own_rows`. A `DataError` says that a set would have nothing to rank.
     """
 
     def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
@@ -316,9 +291,6 @@ def _inner_rows(
     With times these are the last `count` blocks of the rows, each of that share, or of so much less that as many rows
     are before all of them, each held out for what learned from all rows before it. Moments are not divided, so there
     may be fewer.
-
-    Raises:
-        DataError: one of the two sets would have nothing to rank.
     """
     from ltr.fitting import held_out
     from ltr.fitting.validation import nothing_to_rank
@@ -363,14 +335,12 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     # unit after unit, each in the order of the file
     by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
     parts, advice = [], "change data.split_seed or data.train_fraction"
-    divided = _ordered(n, seed, train_fraction)
+    order = np.concatenate(half_split(n, seed))
+    divided = np.split(order, [int(n * train_fraction)])
     if times is not None:
         later = blocks_of(times.numbers, [train_fraction])
-        divided, by_unit, advice = (
-            (np.flatnonzero(later == 0), np.flatnonzero(later)),
-            None,
-            "change data.train_fraction",
-        )
+        divided, by_unit = [np.flatnonzero(later == 0), np.flatnonzero(later)], None
+        advice = "change data.train_fraction"
     for name, members in zip(("training", "test"), divided, strict=True):
         rows = members
         if by_unit is not None:
@@ -390,28 +360,21 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     return parts
 
 
-def _notes_on_times(options: DataConfig, parts: Sequence[Part], train: Times, test: Times) -> Iterator[str]:
+def _notes_on_times(options: DataConfig, train: Part, test: Part) -> Iterator[str]:
     """Yield what a user should know about the times of both sets."""
-    yield f"in the order of {options.time}: trained on {train.span}, tested on {test.span}"
-    if parts[0].group is not None and parts[1].group is not None:
-        both = len(np.intersect1d(parts[0].group, parts[1].group))
-        if both:
-            yield f"{both} of the groups of {options.group} have rows in both sets: data.time divides by time alone"
-    last, first = train.moments[train.numbers.max()], test.moments[test.numbers]
+    earlier, later = train.times, test.times
+    assert earlier is not None
+    assert later is not None
+    yield f"in the order of {options.time}: trained on {earlier.span}, tested on {later.span}"
+    if train.group is not None and test.group is not None and len(both := np.intersect1d(train.group, test.group)):
+        yield f"{len(both)} of the groups of {options.group} have rows in both sets: data.time divides by time alone"
+    last, first = earlier.moments[earlier.numbers.max()], later.moments[later.numbers]
     if type(last) is type(first[0]) and (early := int((first <= last).sum())):
         yield f"{early} rows of the test set are not later than all rows of the training set"
 
 
 def _numbered_groups(table: Table) -> IntArray | None:
-    """Return the number of the group of each row of a table; None where no column tells."""
     return checked_groups(table.groups, len(table.y), table.qid)
-
-
-def _ordered(n: int, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
-    """Return the numbers of n rows, queries or groups, for training and for testing."""
-    order = np.concatenate(half_split(n, seed))
-    cut = int(n * train_fraction)
-    return order[:cut], order[cut:]
 
 
 def _weighted(train: Part, weights: FloatArray, positive: float | str | None) -> Part:
@@ -428,12 +391,7 @@ def _weighted(train: Part, weights: FloatArray, positive: float | str | None) ->
 
 
 def _part(data: Dataset, rows: IntArray) -> Part:
-    return Part(data.X[rows], data.y[rows], _numbered(data.qid, rows), rows)
-
-
-def _numbered(qid: IntArray | None, rows: NDArray[Any]) -> IntArray | None:
-    """Return the queries of some rows, numbered from 0."""
-    return None if qid is None else np.unique(qid[rows], return_inverse=True)[1]
+    return Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], rows).numbered()
 
 
 def _sha256(*given: Dataset | None) -> str:
@@ -467,11 +425,7 @@ def _load(options: DataConfig) -> Source:
 
 
 def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
-    """Read the user's table, and those of the test set and the validation set where they have files of their own.
-
-    Raises:
-        TableError: everything that keeps a table from being used.
-    """
+    """Read the user's table, and those of the test set and the validation set where they have files of their own."""
     table = _table(options, "path", options.roles, frames)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
@@ -501,11 +455,7 @@ def _table(
 
 
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)
-    """Return a data frame of any library as one of pandas, with texts as names of the columns.
-
-    Raises:
-        DataError: a name that two columns have, or a frame without rows; `key` names the frame.
-    """
+    """Return a data frame of any library as one of pandas, with texts as names of the columns; `key` names it."""
     import narwhals.stable.v2 as narwhals
     import pandas as pd
 
@@ -542,12 +492,9 @@ def _prepared(table: Table, preparation: TablePreparation, training: IntArray | 
 
 
 def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None) -> str | None:
-    """Return a note on rows of the test set that stand in the training set, too, with the same label.
+    """Return a note on rows of the test set, of `other`, that are in the training set, too, with the same label.
 
-    Args:
-        table: the table of the training set.
-        other: that of the test set, which may be the same.
-        parts: rows of the training set and of the test set, where they are of one table.
+    `parts` are the rows of both sets, where they are of one table.
     """
     names = [name for name in table.columns if name in other.columns]
     if parts is not None and not _tells_rows_apart(table, names):
