@@ -191,35 +191,28 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
             found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
     else:
         data, test, validation = source[:3]  # type: ignore[assignment]
+    table, other = found.get("tables", (None, None))
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": source.sha256}
-    if test is not None:
-        parts = [Part(part.X, part.y, part.qid, np.arange(part.n)) for part in (data, test)]
+    if rows is None:
+        assert test is not None
+        train, held = _part(data, slice(None), table), _part(test, slice(None), other)
         facts["test_rows"] = test.n
     else:
-        parts = [_part(data, members) for members in rows or ()]
-        facts |= {"split_seed": seed, "training_rows": len(parts[0].y)}
+        train, held = (_part(data, members, table) for members in rows)
+        facts |= {"split_seed": seed, "training_rows": len(train.y)}
     if data.qid is not None:
-        facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
-        facts["query"] = options.query
+        facts |= {"queries": {"train": train.n_queries, "test": held.n_queries}, "query": options.query}
     facts["features"] = list(data.feature_names)
-    weights = None if source.tables is None else source.tables[0].weights
     if options.weighs:
-        given = np.ones(len(parts[0].y)) if weights is None else weights[parts[0].rows]
-        parts[0] = _weighted(parts[0], given, options.positive_weight)
-    if weights is not None:
+        train = _weighted(train, table, options.positive_weight)
+    if options.weight is not None:
         facts["weight"] = options.weight
-    groups = None if source.tables is None else _numbered_groups(source.tables[0])
-    if groups is not None:
-        for at in range(2 if source.test is None else 1):
-            parts[at] = replace(parts[at], group=groups[parts[at].rows])
+    if table is not None and (groups := _numbered_groups(table)) is not None:
         facts |= {"group": options.group, "groups": len(np.unique(groups))}
-    if source.tables is not None and source.tables[0].times is not None:
-        whole = [table.times for table in found["tables"]]
-        parts = [replace(part, times=of.take(part.rows)) for of, part in zip(whole, parts, strict=True)]
-        spans = [part.times.span for part in parts if part.times is not None]
-        facts |= {"time": options.time, "times": dict(zip(("train", "test"), spans, strict=True))}
-        found["notes"] = (*found["notes"], *_notes_on_times(options, *parts))
-    elif source.tables is not None and groups is None and data.qid is None:
+    if train.times is not None and held.times is not None:
+        facts |= {"time": options.time, "times": {"train": train.times.span, "test": held.times.span}}
+        found["notes"] = (*found["notes"], *_notes_on_times(options, train, held))
+    elif table is not None and train.group is None and data.qid is None:
         from ltr.data.similar import note_on_similar_rows, similar_rows
 
         if (similar := similar_rows(data.X)) is not None:
@@ -228,25 +221,22 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
-    if source.tables is not None:
-        labels = source.tables[0].labels
+    if table is not None:
+        labels = table.labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
     if options.dtype != "auto":
         facts["dtype"] = options.dtype
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
-    return Split(parts[0], parts[1], data.feature_names, facts, **found)
+    return Split(train, held, data.feature_names, facts, **found)
 
 
 def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparation]:
     """Return all labelled rows of a table as a training set, with what makes features of its columns."""
     preparation = table.preparation(slice(None))
     data = table.dataset() if table.plain else _prepared(table, preparation, slice(None))
-    part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table), times=table.times)
-    if options.weighs:
-        given = np.ones(data.n) if table.weights is None else table.weights
-        part = _weighted(part, given, options.positive_weight)
-    return part, preparation
+    part = _part(data, slice(None), table)
+    return _weighted(part, table, options.positive_weight) if options.weighs else part, preparation
 
 
 def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
@@ -377,8 +367,10 @@ def _numbered_groups(table: Table) -> IntArray | None:
     return checked_groups(table.groups, len(table.y), table.qid)
 
 
-def _weighted(train: Part, weights: FloatArray, positive: float | str | None) -> Part:
-    """Return the training rows with their weights: those given, times that of the positives."""
+def _weighted(train: Part, table: Table | None, positive: float | str | None) -> Part:
+    """Return the training rows with their weights: those of the table, times that of the positives."""
+    given = None if table is None else table.weights
+    weights = np.ones(len(train.y)) if given is None else given[train.rows]
     kept, above = weights > 0, train.y > 0
     lists = None if train.qid is None else train.qid[kept]
     if not kept.any() or labels_agree(train.y[kept], lists):
@@ -390,8 +382,13 @@ def _weighted(train: Part, weights: FloatArray, positive: float | str | None) ->
     return replace(train, weight=both, own_weight=weights)
 
 
-def _part(data: Dataset, rows: IntArray) -> Part:
-    return Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], rows).numbered()
+def _part(data: Dataset, rows: IntArray | slice, table: Table | None) -> Part:
+    """Return some rows of the data as a set, with the groups and times that their table has."""
+    part = Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], np.arange(data.n)[rows])
+    if table is not None:
+        groups, times = _numbered_groups(table), None if table.times is None else table.times.take(part.rows)
+        part = replace(part, group=None if groups is None else groups[rows], times=times)
+    return part.numbered()
 
 
 def _sha256(*given: Dataset | None) -> str:
