@@ -16,7 +16,7 @@ from trainers.files import read_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX
-from trainers.run.checks import check_data, notes_on_saving
+from trainers.run.experiment import check_data, notes_on_saving
 from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, missing_of, part

@@ -18,7 +18,7 @@ from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.loggers import Logger, Loggers, event_tag
 from trainers.run.experiment import run_experiment
-from trainers.run.overview import chart_layout
+from trainers.run.page import chart_layout
 from trainers.run.tracking import Tracker, read_log
 from trainers.tables import markdown_table
 
