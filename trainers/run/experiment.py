@@ -147,7 +147,6 @@ def notes_on_saving(config: Config, split: Split) -> list[str]:
 def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:
     folder = context.run.method(method)
     record = folder.result()
-    again = record is not None
     if record is None:
         folder.reopen()
         try:
@@ -167,12 +166,13 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
         context.display.end(method, _summary(Row.of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
-    if method == EXACT and context.config.exact.certificate and record["status"] != INTERRUPTED:
-        keep_certificate(folder, context.display.note, lambda: context.stop.raised, again=again)
-    if record["status"] != INTERRUPTED and method in (EXACT, CARD):
-        keep_ranges(folder, context, method)
-    if record["status"] != INTERRUPTED and method == EXACT:
-        keep_front(folder, context)
+    if record["status"] != INTERRUPTED:
+        if method == EXACT and context.config.exact.certificate:
+            keep_certificate(folder, context.display.note, lambda: context.stop.raised)
+        if method in (EXACT, CARD):
+            keep_ranges(folder, context, method)
+        if method == EXACT:
+            keep_front(folder, context)
     return record
 
 
@@ -242,18 +242,14 @@ def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
     bound = binding_demands(context.config, columns)
     if bound is None:
         return ""
-    lines = []
+    lines, against = [], []
     for record in records:
         if (found := record.get("constraints")) is not None:
             lines.append("constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"]))
-    against = [record["method"] for record in records if record["method"] not in (CARD, EXACT)]
-    weights = {record["method"]: record["weights"] for record in records}
-    against = [
-        method
-        for method in against
-        if weights[method] is None
-        or not all(check.holds for check in check_weights(np.array(weights[method]), bound, columns))
-    ]
+        if record["method"] not in (CARD, EXACT):
+            weights = None if record["weights"] is None else np.array(record["weights"])
+            if weights is None or not all(check.holds for check in check_weights(weights, bound, columns)):
+                against.append(record["method"])
     if against:
         lines.append(f"not under the constraints, for comparison only: {', '.join(against)}")
     return "\n".join(lines)
