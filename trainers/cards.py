@@ -24,7 +24,7 @@ from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig, DataConfig
 from trainers.files import RunError, csv_text, write_atomic
-from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
+from trainers.task.raw import Raw, asked_columns, not_asked, texts_of
 
 Rows = tuple[Raw, ArrayLike]
 """Rows of a table as it is, and their labels."""
@@ -57,10 +57,7 @@ def find_card(
 ) -> Found:
     """Fit a ranker to the training rows, and return its card, with its totals on both sets.
 
-    Demands may name the columns `beside`.
-
-    Raises:
-        ValueError: a table or option that cannot be used.
+    Demands may name the columns `beside`. A ValueError says what cannot be used.
     """
     table, y = train
     ranker.fit(table, y, beside=beside)
@@ -80,14 +77,7 @@ class Listed:
 
 
 def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
-    """Write a card in all forms, its certificate, and the ranked rows into a folder that is there.
-
-    Args:
-        card: the card.
-        ranker: the ranker that found it in this process.
-        folder: where to write.
-        listed: the rows to rank.
-    """
+    """Write a card in all forms, the certificate of the ranker that found it, and ranked rows into a folder."""
     images = {}
     for suffix in ("png", "svg"):
         image = io.BytesIO()
@@ -121,21 +111,12 @@ def ranked_csv(card: Card, listed: Sequence[Listed]) -> str:
     return csv_text(ours, {str(name): own[name] for name in own}, order.tolist())
 
 
-def card_of_table(config: Config, test: float, table: Table | None = None) -> tuple[Found, list[Listed], list[str]]:
-    """Find the best card for a part of the rows of a table, count its totals on the others, and list all rows.
-
-    Args:
-        config: the table, what the card may be, and the seed of the division.
-        test: share of the rows that are held out, from 0 to 1; 0 for none.
-        table: the table, if it has been read.
+def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, list[Listed], list[str]]:
+    """Find the best card for a part of the rows of a table, and count its totals on the share `test` of them.
 
     Returns:
-        the card, the rows, and notes on the table and on columns that are left out.
-
-    Raises:
-        RunError: an option that does not go with the table.
+        The card, all rows, and notes on the table and on columns that are left out.
     """
-    table = read_labelled(config.data) if table is None else table
     y, texts = table.target, texts_of(Path(table.where))
     try:
         parts = parts_of_card(table, config.seed, test)
@@ -189,10 +170,6 @@ def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> st
     """Return the total of each row of a table and its points by question, as CSV in the order of the file.
 
     `missing` are texts that stand for missing values, beside those that card.json names.
-
-    Raises:
-        RunError: a file that holds no card, or rows that it cannot be applied to.
-        DataError: a table that cannot be read.
     """
     try:
         card = Card.load(card_path)
