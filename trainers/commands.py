@@ -12,17 +12,17 @@ import glob
 import io
 import json
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainers.stopping import complain, folded
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from ltr.data import Roles
-    from trainers.preview import Parts
+    from trainers.display import Display
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
 
@@ -59,24 +59,19 @@ def run(arguments: argparse.Namespace) -> Steps:
     if arguments.dry_run:
         from trainers.preview import preview_run
 
-        return _print_preview(preview_run(config, source, fresh=arguments.fresh))
-    from rich.console import Console
-
-    from trainers.display import Display
+        _print(preview_run(config, source, fresh=arguments.fresh))
+        return 0
     from trainers.ranking_files import HTML
     from trainers.run.experiment import run_experiment
 
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
+    with _display(arguments) as display:
         results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
     if arguments.json:
         _print_json(results.to_dict())
     elif results.rows:
         _print_table(results)
-    if not arguments.quiet:
-        page = f"page in {config.folder / HTML}; " if results.answer else ""
-        text = f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}"
-        console.print(text, highlight=False, soft_wrap=True)
+    page = f"page in {config.folder / HTML}; " if results.answer else ""
+    _say(arguments, f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}")
     return 0 if results.complete else _interrupted(arguments, config.folder)
 
 
@@ -106,13 +101,12 @@ def rank(arguments: argparse.Namespace) -> Steps:
     from rich.console import Console
 
     from ltr.answer import as_text
-    from trainers.display import Display
     from trainers.ranking import rank_given
     from trainers.ranking_files import read_answer, read_ranking, write_ranking
 
     ranking, note = None, _noting(arguments)
     if folder is None:
-        with Display(None if arguments.quiet else Console(stderr=True)) as display:
+        with _display(arguments) as display:
             ranking = rank_given(ranking_of_table, display)
     elif arguments.new is not None or arguments.visits is not None:
         rows = arguments.new or config.answer.new or config.data.path
@@ -211,14 +205,11 @@ def sweep(arguments: argparse.Namespace) -> Steps:
     if arguments.dry_run:
         from trainers.preview import preview_sweep
 
-        return _print_preview(preview_sweep(loaded, arguments.config, shard))
-    from rich.console import Console
-
-    from trainers.display import Display
+        _print(preview_sweep(loaded, arguments.config, shard))
+        return 0
     from trainers.sweep.workers import Workers
 
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
+    with _display(arguments) as display:
         try:
             outcome = run_sweep(
                 arguments.config,
@@ -233,10 +224,8 @@ def sweep(arguments: argparse.Namespace) -> Steps:
             return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
     done = outcome.cells - outcome.before - failed
-    if not arguments.quiet:
-        earlier = f", {outcome.before} finished earlier" if outcome.before else ""
-        text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
-        console.print(text, highlight=False, soft_wrap=True)
+    earlier = f", {outcome.before} finished earlier" if outcome.before else ""
+    _say(arguments, f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them")
     for failure in outcome.failures[:20]:
         complain(f"error: {failure}")
     if failed > 20:
@@ -259,29 +248,24 @@ def tune(arguments: argparse.Namespace) -> Steps:
     source = read_at_once(given.config)
     yield "trainers.tune.runner", *_FITTING
 
-    from rich.console import Console
     from rich.text import Text
 
-    from trainers.display import Display
     from trainers.report.page import plain_text
     from trainers.tables import stacked_tables
     from trainers.tune.runner import Search, run_tuning
 
     folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
+    with _display(arguments) as display:
         tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
-    stdout = _stdout(Console)
+    stdout = _stdout()
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
-    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ():
-        stdout.print(table)
+    _print(stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ())
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
         _print_table(tuning.results)
-        if not arguments.quiet:
-            text = f"best options in {tuning.config}, which ltr run takes; all trials in {folder / 'trials.csv'}"
-            console.print(text, highlight=False, soft_wrap=True)
+        trials = folder / "trials.csv"
+        _say(arguments, f"best options in {tuning.config}, which ltr run takes; all trials in {trials}")
     return 0 if tuning.complete else _interrupted(arguments, folder)
 
 
@@ -405,8 +389,6 @@ def explain(arguments: argparse.Namespace) -> Steps:
     read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
     yield "trainers.run.explain", *_DATA
 
-    from rich.console import Console
-
     from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
@@ -417,7 +399,7 @@ def explain(arguments: argparse.Namespace) -> Steps:
     if arguments.json:
         _print_json(to_objects(explanation, rows, ranges, listed))
         return 0
-    console = _stdout(Console)
+    console = _stdout()
     for row in rows:
         console.print(table_of(explanation, row, read.dates))
         if ranges is not None and row in listed:
@@ -475,8 +457,6 @@ def check(arguments: argparse.Namespace) -> Steps:
     """
     yield "trainers.own_table", "pandas"
 
-    from rich.console import Console
-
     from trainers.config import load_config
     from trainers.files import RunError
     from trainers.own_table import check_table, rich_check
@@ -491,9 +471,7 @@ def check(arguments: argparse.Namespace) -> Steps:
     if arguments.json:
         _print_json(checked.to_dict())
     else:
-        console = _stdout(Console)
-        for part in rich_check(checked):
-            console.print(part)
+        _print(rich_check(checked))
     if checked.error is not None:
         complain(f"error: {checked.error}")
         return 2
@@ -646,18 +624,14 @@ def options(arguments: argparse.Namespace) -> Steps:
     """
     yield ("trainers.config.grids",)
 
-    from rich.console import Console
     from rich.text import Text
 
     from trainers.config.grids import keys_of
     from trainers.tables import folded_table
 
-    tables = keys_of(arguments.keys)
-    console = _stdout(Console)
-    for title, rows in tables.items():
-        if title:
-            console.print(Text(f"\n{title}", style="italic"))
-        console.print(folded_table(("key", "default", "meaning"), rows, whole=("key",)))
+    for title, rows in keys_of(arguments.keys).items():
+        heading = [Text(f"\n{title}", style="italic")] if title else []
+        _print([*heading, folded_table(("key", "default", "meaning"), rows, whole=("key",))])
     return 0
 
 
@@ -684,30 +658,39 @@ def _print_json(content: object) -> None:
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(parts: Parts) -> int:
-    from rich.console import Console
-
-    console = _stdout(Console)
+def _print(parts: Iterable[RenderableType]) -> None:
+    console = _stdout()
     for part in parts:
         console.print(part, highlight=False)
-    return 0
 
 
 def _print_table(results: Results) -> None:
-    from rich.console import Console
-
     from trainers.run.results import rich_tables
 
-    console = _stdout(Console)
-    for part in rich_tables(results, console.width):
-        console.print(part)
+    _print(rich_tables(results, _stdout().width))
 
 
-def _stdout(console: type[Console]) -> Console:
+def _stdout() -> Console:
     """Return a console on stdout that does not fold tables in pipes and files."""
+    from rich.console import Console
 
-    class Stdout(console):  # type: ignore[misc, valid-type]
+    class Stdout(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich's own ends in exit code 1
 
     return Stdout(width=None if sys.stdout.isatty() else 200)
+
+
+def _display(arguments: argparse.Namespace) -> Display:
+    """Return what shows progress on stderr, unless under ``--quiet``."""
+    from rich.console import Console
+
+    from trainers.display import Display
+
+    return Display(None if arguments.quiet else Console(stderr=True))
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    """Say where results are, unless under ``--quiet``."""
+    if not arguments.quiet:
+        sys.stderr.write(f"{text}\n")

@@ -126,7 +126,7 @@ def test_misspelt_sections_get_the_nearest(wanted, message, capsys):
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("arguments", [["options"], ["run", "quick.toml", "-n"], ["sweep", "sweep.toml", "-n"]])
 def test_tables_fit_the_terminal(workplace, monkeypatch, capsys, arguments, width):
-    monkeypatch.setattr("trainers.commands._stdout", lambda console: console(width=width))
+    monkeypatch.setattr("trainers.commands._stdout", lambda: Console(width=width))
     lines = said(capsys, *arguments).splitlines()
     assert max(map(len, lines)) <= width
     assert not any("…" in line for line in lines)
