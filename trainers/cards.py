@@ -1,4 +1,4 @@
-"""Cards of tables: find one, and write it in all its forms."""
+"""Cards of tables: find one, write it in all its forms, and apply it to other rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.cards import Card, CardRanker
-from ltr.data import Table, half_split
+from ltr.data import Reading, Table, half_split, read_texts
 from ltr.data.columns import Column
 from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
+from ltr.data.table_files import read_file
 from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig, DataConfig
 from trainers.files import RunError, csv_text, write_atomic
-from trainers.task.raw import Raw, asked_columns, not_asked, read_labelled, texts_of
+from trainers.task.raw import Raw, asked_columns, not_asked, texts_of
 
 Rows = tuple[Raw, ArrayLike]
 """Rows of a table as it is, and their labels."""
@@ -56,10 +57,7 @@ def find_card(
 ) -> Found:
     """Fit a ranker to the training rows, and return its card, with its totals on both sets.
 
-    Demands may name the columns `beside`.
-
-    Raises:
-        ValueError: a table or option that cannot be used.
+    Demands may name the columns `beside`. A ValueError says what cannot be used.
     """
     table, y = train
     ranker.fit(table, y, beside=beside)
@@ -79,14 +77,7 @@ class Listed:
 
 
 def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
-    """Write a card in all forms, its certificate, and the ranked rows into a folder that is there.
-
-    Args:
-        card: the card.
-        ranker: the ranker that found it in this process.
-        folder: where to write.
-        listed: the rows to rank.
-    """
+    """Write a card in all forms, the certificate of the ranker that found it, and ranked rows into a folder."""
     images = {}
     for suffix in ("png", "svg"):
         image = io.BytesIO()
@@ -120,21 +111,12 @@ def ranked_csv(card: Card, listed: Sequence[Listed]) -> str:
     return csv_text(ours, {str(name): own[name] for name in own}, order.tolist())
 
 
-def card_of_table(config: Config, test: float, table: Table | None = None) -> tuple[Found, list[Listed], list[str]]:
-    """Find the best card for a part of the rows of a table, count its totals on the others, and list all rows.
-
-    Args:
-        config: the table, what the card may be, and the seed of the division.
-        test: share of the rows that are held out, from 0 to 1; 0 for none.
-        table: the table, if it has been read.
+def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, list[Listed], list[str]]:
+    """Find the best card for a part of the rows of a table, and count its totals on the share `test` of them.
 
     Returns:
-        the card, the rows, and notes on the table and on columns that are left out.
-
-    Raises:
-        RunError: an option that does not go with the table.
+        The card, all rows, and notes on the table and on columns that are left out.
     """
-    table = read_labelled(config.data) if table is None else table
     y, texts = table.target, texts_of(Path(table.where))
     try:
         parts = parts_of_card(table, config.seed, test)
@@ -182,3 +164,24 @@ def label_name(data: DataConfig, labels: Labels | None) -> str:
     if data.time_to_event is not None:
         return f"{name} after {data.time_to_event}"
     return name if data.treatment is None else f"the effect of {data.treatment} on {name}"
+
+
+def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> str:
+    """Return the total of each row of a table and its points by question, as CSV in the order of the file.
+
+    `missing` are texts that stand for missing values, beside those that card.json names.
+    """
+    try:
+        card = Card.load(card_path)
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    file = read_file(path, Reading(missing=(*card.missing, *missing)), numbers=())
+    try:
+        points = card.explain(file.columns)
+    except ValueError as error:
+        raise RunError(f"{path}: {error}") from None
+    total = points.pop("total")
+    ours: dict[str, Sequence[Any]] = {"row": range(1, len(total) + 1), "total": total.tolist()}
+    ours |= {"chance": np.round(card.chance(total), 4).tolist()} if card.chances else {}
+    ours |= {str(name): points[name].tolist() for name in points}
+    return csv_text(ours, read_texts(path), range(len(total)))

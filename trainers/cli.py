@@ -12,8 +12,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from trainers.stopping import StopFlag, complain, exit_code
+
+if TYPE_CHECKING:
+    from trainers.commands import Steps
 
 
 def command() -> int:
@@ -57,44 +61,51 @@ def _main(argv: Sequence[str] | None, loaded: Callable[[], None] | None) -> int:
             arguments = parse(argv)
             if arguments is None:
                 return 2
-            from ltr.checks import UntrustedError, trusting
-            from ltr.data import DataError
-            from trainers.files import RunError
+            from ltr.checks import trusting
 
             trust.enter_context(trusting(may_run_code(arguments)))
             # the imports behind the commands take seconds; --help, --version, and what is wrong at first sight should
             # not
-            try:
-                with _waiting(arguments, "reading the data"):
-                    arguments.given = arguments.early(arguments)
-            except (DataError, RunError, UntrustedError) as error:
-                complain(f"error: {error}")
-                return 2
-            except OSError as error:
-                complain(f"error: {error.filename or 'a file'}: {error.strerror or error}")
-                return 2
+            steps = arguments.act(arguments)
+            with _waiting(arguments, "reading the data"):
+                modules = _step(steps)
+            if isinstance(modules, int):
+                return modules
             with _waiting(arguments, "loading libraries"):
-                for module in arguments.modules:
+                for module in modules:
                     importlib.import_module(module)
         if stop is not None:
             stop.check()
         elif loaded is not None:
             loaded()
-
-        try:
-            code: int = arguments.act(arguments)
-            sys.stdout.flush()
-        except (DataError, RunError, UntrustedError) as error:
-            complain(f"error: {error}")
-            return 2
-        except BrokenPipeError:  # the reader of the output has enough, as `head` has
-            _drop_stdout()
-            return 141
-        except OSError as error:
-            complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
-            _drop_stdout()
-            return 2
+        code = _step(steps)
+        assert isinstance(code, int)
         return code
+
+
+def _step(steps: Steps) -> tuple[str, ...] | int:
+    """Take a step of a command, and return the modules that it needs next, or the exit code where it has ended."""
+    from ltr.checks import UntrustedError
+    from ltr.data import DataError
+    from trainers.files import RunError
+
+    try:
+        try:
+            return next(steps)
+        except StopIteration as end:
+            sys.stdout.flush()
+            return int(end.value)
+    except (DataError, RunError, UntrustedError) as error:
+        complain(f"error: {error}")
+        return 2
+    except BrokenPipeError:  # the reader of the output has enough, as `head` has
+        _drop_stdout()
+        return 141
+    except OSError as error:
+        complain(f"error: {error.filename or 'standard output'}: {error.strerror or error}")
+        if error.filename is None:
+            _drop_stdout()
+        return 2
 
 
 @contextlib.contextmanager

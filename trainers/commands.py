@@ -1,7 +1,7 @@
 """What the subcommands of ``ltr`` do.
 
-Each has a function that returns its exit code. A ``check_...`` function checks what can be checked before modules that
-take seconds are imported, and returns what it has read.
+Each is a generator whose docstring is what ``--help`` shows. Up to its ``yield`` it checks what can be checked without
+modules that take seconds to import; it yields their names, goes on once they are imported, and returns the exit code.
 """
 
 from __future__ import annotations
@@ -10,115 +10,164 @@ import argparse
 import contextlib
 import glob
 import io
+import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainers.stopping import complain, folded
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
-    from ltr.data import JudgedLists, Roles, Table
-    from trainers.config import Config
-    from trainers.config.tuning import Tunable
-    from trainers.preview import Parts
-    from trainers.records import SweepResults
+    from ltr.data import Roles
+    from trainers.display import Display
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
-    from trainers.run.rows import Rows
-    from trainers.sweep.checks import Loaded
-    from trainers.task.data import Source
+
+Steps = Generator[tuple[str, ...], None, int]
+
+# libraries that reading data imports late: Ctrl-C is best handled between imports
+_DATA = ("pandas", "sklearn.datasets")
+_FITTING = (*_DATA, "sklearn.linear_model", "trainers.display")
 
 
-def check_run(arguments: argparse.Namespace) -> tuple[Config, Source | None]:
-    """Return the config of an experiment, and its data if they are quick to read."""
+def run(arguments: argparse.Namespace) -> Steps:
+    """Run the experiment of a config file, or continue it.
+
+    It trains the surrogates and baselines, runs the exact stage and prints the table. The same command continues an
+    unfinished run.
+
+    Examples:
+      ltr run patients.toml                   a config of your own: ltr init patients.csv --label ill writes one
+      ltr run patients.toml --dry-run         what it would compute
+      ltr run patients.toml exact.top_k=100 name=k100
+                                              any key can be set; ltr options lists them, ltr options exact a section
+    """
     from trainers.config import load_config
+    from trainers.files import RunError
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    return config, read_at_once(config)
+    source = read_at_once(config)
+    if arguments.dry_run and arguments.json:
+        raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
+    yield "trainers.run.experiment", *_FITTING
+
+    if arguments.dry_run:
+        from trainers.preview import preview_run
+
+        _print(preview_run(config, source, fresh=arguments.fresh))
+        return 0
+    from trainers.ranking_files import HTML
+    from trainers.run.experiment import run_experiment
+
+    with _display(arguments) as display:
+        results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
+    if arguments.json:
+        _print_json(results.to_dict())
+    elif results.rows:
+        _print_table(results)
+    page = f"page in {config.folder / HTML}; " if results.answer else ""
+    _say(arguments, f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}")
+    return 0 if results.complete else _interrupted(arguments, config.folder)
 
 
-def check_sweep(arguments: argparse.Namespace) -> Loaded:
-    """Return the config of a sweep, and those of its data that are quick to read."""
-    from trainers.sweep.checks import load_and_check
+def rank(arguments: argparse.Namespace) -> Steps:
+    """Rank the rows of a table: which to visit, how many hits to expect, and why.
 
-    return load_and_check(arguments.config, arguments.overrides)
+    It says how many hits to expect in the first K rows, and why each row is listed; a hit is a row with a positive
+    label. TABLE needs --label and --visits. Several methods are compared on rows held out and blended. Ranked are the
+    rows of --new, else the rows of TABLE without a label, else its labelled rows, each by models trained without it.
+    The page is printed, and written to a folder: page.html, page.json, list.csv, the fitted ranker, and config.toml,
+    which repeats it. Give that folder in place of TABLE to rank other rows by the same ranker.
+    """
+    from trainers.ranking_files import check_folder
+    from trainers.run.folder import PAGE
+
+    given = _given_to_rank(arguments)
+    folder: Path | None = arguments.table if (arguments.table / PAGE).is_file() else None
+    if folder is None:
+        config, ranking_of_table = _read_to_rank(arguments, given)
+        output: Path | None = arguments.output or Path(config.runs_dir) / f"{config.name}-rank"
+    else:
+        config, output = _earlier_page(arguments, folder, given), arguments.output
+    if output is not None:
+        check_folder(output)
+    yield "trainers.ranking", *_FITTING
+
+    from rich.console import Console
+
+    from ltr.answer import as_text
+    from trainers.ranking import rank_given
+    from trainers.ranking_files import read_answer, read_ranking, write_ranking
+
+    ranking, note = None, _noting(arguments)
+    if folder is None:
+        with _display(arguments) as display:
+            ranking = rank_given(ranking_of_table, display)
+    elif arguments.new is not None or arguments.visits is not None:
+        rows = arguments.new or config.answer.new or config.data.path
+        ranking = read_ranking(folder).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
+    answer = read_answer(arguments.table) if ranking is None else ranking.answer
+    if ranking is not None and output is not None:
+        write_ranking(ranking, output, note)
+    if arguments.json:
+        _print_json(answer.to_dict())
+    else:
+        width = min(Console().width, 100) if sys.stdout.isatty() else 80
+        where = folder if ranking is None else output
+        text = as_text(answer, width, more="" if where is None else str(where / "list.csv"))
+        encoding = sys.stdout.encoding or "utf-8"  # not all of a table's own words can be shown everywhere
+        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
+    if ranking is not None and output is not None:
+        again = f"ltr rank {output / 'config.toml'}"
+        note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
+    return 0
 
 
-def check_tune(arguments: argparse.Namespace) -> tuple[Tunable, Source | None]:
-    """Return what is searched, and the data if they are quick to read."""
-    from trainers.config.tuning import load_tuning
-    from trainers.task.options import read_at_once
-
-    given = load_tuning(Path(arguments.config), arguments.overrides)
-    given.config.data.check_files()
-    return given, read_at_once(given.config)
-
-
-def check_card(arguments: argparse.Namespace) -> tuple[Config, Table]:
-    """Return the options of a card as a config, and its table."""
-    from ltr.data import DataError, TableError
-    from trainers.config import parse_config
-    from trainers.config.toml_text import apply_overrides
-    from trainers.task.raw import read_labelled
-
-    options = ("statistic", "max_questions", "demands", "time_limit")
-    tree: dict[str, Any] = {"name": "card", "seed": arguments.seed, "surrogate": {"losses": []}}
-    tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
-    columns = ("label", "positive", "drop", "time_to_event", "treatment")
-    tree["data"] = {name: value for name in columns if (value := getattr(arguments, name)) is not None}
-    tree["data"]["path"] = str(arguments.table)
-    if arguments.statistic is None:
-        named = "auc" if arguments.treatment is None else "auuc"
-        arguments.statistic = named if arguments.time_to_event is None else "c_index"
-    tree["card"] = {name: getattr(arguments, name) for name in options}
-    tree, given, findings = apply_overrides(tree, arguments.overrides)
-    config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
-    config.data.check_files()
-    try:
-        return config, read_labelled(config.data)
-    except TableError as error:
-        raise DataError(error.for_command()) from None
-
-
-def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `rank` takes)
-    """Return what is to be ranked: a table, or the folder of an earlier page with its config."""
-    from ltr.data import DataError, TableError
-    from ltr.files import missing_file
-    from trainers.config import load_config, parse_config
-    from trainers.config.experiment import config_tree
-    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
-    from trainers.ranking import checked_name, read_given
-    from trainers.ranking_files import CONFIG, check_folder
-    from trainers.run.folder import PAGE, RunFolder
-
-    table: Path = arguments.table
+def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys of a config that the options of ``ltr rank`` set."""
     keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
     keys += ["answer.visits", "answer.id", "answer.new_values", "exact.demands"]
     keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
     given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
-    if arguments.new is not None:
-        given["answer.new"] = str(arguments.new.absolute())
-    folder = table if (table / PAGE).is_file() else None
-    if folder is not None:
-        config = load_config(folder / CONFIG)
-        if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
-            raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
-        if arguments.output is not None and arguments.new is None and arguments.visits is None:
-            raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
-        if arguments.visits is not None and arguments.new is None and config.answer.new is None:
-            visits, file = arguments.visits, folder / CONFIG
-            run = RunFolder(folder).begun
-            again = f"ltr run {file} answer.visits={visits}" if run else f"ltr rank {file} --visits {visits}"
-            rule = "was made without new rows, and its ranker has learned from the labelled ones"
-            raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
-        if arguments.output is not None:
-            check_folder(arguments.output)
-        return folder, config
+    return given if arguments.new is None else {**given, "answer.new": str(arguments.new.absolute())}
+
+
+def _earlier_page(arguments: argparse.Namespace, folder: Path, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return the config of an earlier page, whose fitted ranker takes few options."""
+    from ltr.data import DataError
+    from trainers.config import load_config
+    from trainers.ranking_files import CONFIG
+    from trainers.run.folder import RunFolder
+
+    config = load_config(folder / CONFIG)
+    if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
+        raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
+    if arguments.output is not None and arguments.new is None and arguments.visits is None:
+        raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
+    if arguments.visits is not None and arguments.new is None and config.answer.new is None:
+        visits, file = arguments.visits, folder / CONFIG
+        run = RunFolder(folder).begun
+        again = f"ltr run {file} answer.visits={visits}" if run else f"ltr rank {file} --visits {visits}"
+        rule = "was made without new rows, and its ranker has learned from the labelled ones"
+        raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
+    return config
+
+
+def _read_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:  # noqa: ANN401
+    """Return the config of a table, or of a config file, and what is read by it."""
+    from ltr.data import DataError, TableError
+    from ltr.files import missing_file
+    from trainers.config import parse_config
+    from trainers.config.experiment import config_tree
+    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
+    from trainers.ranking import checked_name, read_given
+
+    table: Path = arguments.table
     if arguments.label is None and table.suffix != ".toml" and not table.is_file():
         raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
@@ -129,159 +178,38 @@ def check_rank(arguments: argparse.Namespace) -> Any:  # noqa: ANN401  (what `ra
     make_absolute(tree.get("data"), Path())
     config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
     config.data.check_files([config.answer.new])
-    check_folder(arguments.output or Path(config.runs_dir) / f"{config.name}-rank")
     try:
-        return None, read_given(config)
+        return config, read_given(config)
     except TableError as error:
         raise DataError(error.for_command()) from None
 
 
-def find_run(arguments: argparse.Namespace) -> RunFolder:
-    """Return the folder of a run, or for `ltr outcome` of a page, for rows that are there."""
-    from ltr.data import DataError
-    from ltr.files import missing_file, parquet_files
-    from trainers.run.folder import find_run
+def sweep(arguments: argparse.Namespace) -> Steps:
+    """Compute the missing results of a sweep.
 
-    data = getattr(arguments, "data", None)
-    if data is not None and not data.is_file() and not parquet_files(data):
-        raise DataError(f"{data}: {missing_file(data)}")
-    return find_run(arguments.run, page=arguments.command == "outcome")
+    A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same
+    command continues an unfinished sweep.
 
+    Examples:
+      ltr sweep configs/paper/all.toml --dry-run
+      ltr sweep configs/paper/all.toml exact.time_limit=10 -j 4
+    """
+    from trainers.sweep.checks import load_and_check
 
-def check_rows(arguments: argparse.Namespace) -> tuple[RunFolder, Rows]:
-    """Return the folder of a run and the rows that it is to rank."""
-    from trainers.run.rows import read_rows_for
+    loaded = load_and_check(arguments.config, arguments.overrides)
+    yield "trainers.sweep.runner", *_DATA, "trainers.display"
 
-    found = find_run(arguments)
-    card = arguments.command == "predict"
-    return found, read_rows_for(found, arguments.data, arguments.method, card=card, new_values=arguments.new_values)
-
-
-def check_export(arguments: argparse.Namespace) -> RunFolder:
-    """Return the folder of a run that has the method to export."""
-    from trainers.run.rows import method_of
-
-    found = find_run(arguments)
-    method_of(found, arguments.method)
-    return found
-
-
-def check_eval(arguments: argparse.Namespace) -> JudgedLists:
-    """Return the documents of a run and its judgements."""
-    from ltr.data import judged_lists
-
-    return judged_lists(arguments.run, arguments.qrels, complete=arguments.complete)
-
-
-def check_report(arguments: argparse.Namespace) -> tuple[Path, SweepResults | RunFolder]:
-    """Return the folder or file of a sweep with its results, or the folder of a run."""
-    from trainers.records import is_sweep, read_sweep
-    from trainers.run.folder import RunFolder, find_reported
-
-    found = find_reported(arguments.runs)
-    if is_sweep(found):
-        return found, read_sweep(found)
-    return found, RunFolder(found)
-
-
-def check_verify(arguments: argparse.Namespace) -> None:
-    """Check that the certificate is no folder, or say which ones are in it."""
-    from trainers.files import RunError
-
-    folder = Path(arguments.file)
-    if folder.is_dir():
-        found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
-        none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
-        raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run an experiment, or continue it."""
-    from trainers.files import RunError
-
-    config, source = arguments.given
-    if arguments.dry_run:
-        if arguments.json:
-            raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
-        from trainers.preview import preview_run
-
-        return _print_preview(preview_run(config, source, fresh=arguments.fresh))
-    from rich.console import Console
-
-    from trainers.display import Display
-    from trainers.ranking_files import HTML
-    from trainers.run.experiment import run_experiment
-
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
-        results = run_experiment(config, fresh=arguments.fresh, display=display, source=source)
-    if arguments.json:
-        _print_json(results.to_dict())
-    elif results.rows:
-        _print_table(results)
-    if not arguments.quiet:
-        page = f"page in {config.folder / HTML}; " if results.answer else ""
-        text = f"results in {config.folder}; {page}curves: tensorboard --logdir {config.runs_dir}"
-        console.print(text, highlight=False, soft_wrap=True)
-    return 0 if results.complete else _interrupted(arguments, config.folder)
-
-
-def rank(arguments: argparse.Namespace) -> int:
-    """Rank the rows of a table, and say how many hits to expect."""
-    from rich.console import Console
-
-    from ltr.answer import as_text
-    from trainers.display import Display
-    from trainers.ranking import rank_given
-    from trainers.ranking_files import read_answer, read_ranking, write_ranking
-
-    folder, given = arguments.given
-    output: Path | None = arguments.output
-    if folder is not None and arguments.new is None and arguments.visits is None:
-        ranking, answer = None, read_answer(folder)
-    elif folder is not None:
-        rows = arguments.new or given.answer.new or given.data.path
-        ranking = read_ranking(folder).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
-        answer = ranking.answer
-    else:
-        with Display(None if arguments.quiet else Console(stderr=True)) as display:
-            ranking = rank_given(given, display)
-        answer = ranking.answer
-        output = output or Path(given.config.runs_dir) / f"{given.config.name}-rank"
-    note = _noting(arguments)
-    if ranking is not None and output is not None:
-        write_ranking(ranking, output, note)
-    if arguments.json:
-        _print_json(answer.to_dict())
-    else:
-        width = min(Console().width, 100) if sys.stdout.isatty() else 80
-        where = output if ranking is not None else folder
-        text = as_text(answer, width, more="" if where is None else str(where / "list.csv"))
-        encoding = sys.stdout.encoding or "utf-8"  # not all of a table's own words can be shown everywhere
-        sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
-    if ranking is not None and output is not None:
-        again = f"ltr rank {output / 'config.toml'}"
-        note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
-    return 0
-
-
-def sweep(arguments: argparse.Namespace) -> int:
-    """Compute the missing results of a sweep."""
     from trainers.sweep.runner import Shard, run_sweep
 
-    loaded: Loaded = arguments.given
     shard = Shard(*arguments.shard)
     if arguments.dry_run:
         from trainers.preview import preview_sweep
 
-        return _print_preview(preview_sweep(loaded, arguments.config, shard))
-    from rich.console import Console
-
-    from trainers.display import Display
+        _print(preview_sweep(loaded, arguments.config, shard))
+        return 0
     from trainers.sweep.workers import Workers
 
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
+    with _display(arguments) as display:
         try:
             outcome = run_sweep(
                 arguments.config,
@@ -296,10 +224,8 @@ def sweep(arguments: argparse.Namespace) -> int:
             return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
     done = outcome.cells - outcome.before - failed
-    if not arguments.quiet:
-        earlier = f", {outcome.before} finished earlier" if outcome.before else ""
-        text = f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them"
-        console.print(text, highlight=False, soft_wrap=True)
+    earlier = f", {outcome.before} finished earlier" if outcome.before else ""
+    _say(arguments, f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them")
     for failure in outcome.failures[:20]:
         complain(f"error: {failure}")
     if failed > 20:
@@ -307,35 +233,40 @@ def sweep(arguments: argparse.Namespace) -> int:
     return 2 if failed else 0
 
 
-def tune(arguments: argparse.Namespace) -> int:
-    """Search for the best options of an experiment."""
-    from rich.console import Console
+def tune(arguments: argparse.Namespace) -> Steps:
+    """Search for the best options of an experiment.
+
+    The section [tune] of the config has ranges of keys. Each trial is measured on parts of the training set; the best
+    options are then fitted on all of it, and written as a config. The same command continues a search, also with more
+    trials.
+    """
+    from trainers.config.tuning import load_tuning
+    from trainers.task.options import read_at_once
+
+    given = load_tuning(Path(arguments.config), arguments.overrides)
+    given.config.data.check_files()
+    source = read_at_once(given.config)
+    yield "trainers.tune.runner", *_FITTING
+
     from rich.text import Text
 
-    from trainers.display import Display
     from trainers.report.page import plain_text
     from trainers.tables import stacked_tables
     from trainers.tune.runner import Search, run_tuning
 
-    given, source = arguments.given
     folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
-    console = Console(stderr=True)
-    with Display(None if arguments.quiet else console) as display:
+    with _display(arguments) as display:
         tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
-    stdout = _stdout(Console)
+    stdout = _stdout()
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
-    for table in stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ():
-        stdout.print(table)
+    _print(stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ())
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
         _print_table(tuning.results)
-        if not arguments.quiet:
-            text = f"best options in {tuning.config}, which ltr run takes; all trials in {folder / 'trials.csv'}"
-            console.print(text, highlight=False, soft_wrap=True)
-    if tuning.complete:
-        return 0
-    return _interrupted(arguments, folder)
+        trials = folder / "trials.csv"
+        _say(arguments, f"best options in {tuning.config}, which ltr run takes; all trials in {trials}")
+    return 0 if tuning.complete else _interrupted(arguments, folder)
 
 
 def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
@@ -345,32 +276,53 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
     return 130
 
 
-def report(arguments: argparse.Namespace) -> int:
-    """Make tables and figures of a sweep or run."""
+def report(arguments: argparse.Namespace) -> Steps:
+    """Make tables and figures of a sweep or run, finished or not.
+
+    It writes report.md and report.html (one file with everything in it); of a sweep also figures/ and cells.jsonl (all
+    results in one file, for further reports and sweeps).
+    """
+    from trainers.records import is_sweep, read_sweep
+    from trainers.run.folder import PAGE, RunFolder, find_reported
+
+    found = find_reported(arguments.runs)
+    results = read_sweep(found) if is_sweep(found) else None
+    yield ("trainers.report.report",)
+
     from trainers.ranking_files import read_answer
     from trainers.report.report import write_report
-    from trainers.run.folder import PAGE, RunFolder
 
-    found, results = arguments.given
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
-    answer = None
-    if isinstance(results, RunFolder):
-        answer = read_answer(found) if (found / PAGE).exists() else None
-        results = _results_of(results)
-    written = write_report(results, folder, answer=answer)
+    answer = read_answer(found) if results is None and (found / PAGE).exists() else None
+    written = write_report(_results_of(RunFolder(found)) if results is None else results, folder, answer=answer)
     for path in written.files:
         sys.stdout.write(f"{path}\n")
     return 0
 
 
-def show(arguments: argparse.Namespace) -> int:
-    """Print the table of a run."""
-    results = _results_of(arguments.given)
+def show(arguments: argparse.Namespace) -> Steps:
+    """Print a run's table."""
+    found = _find_run(arguments)
+    yield ("trainers.run.results",)
+
+    results = _results_of(found)
     if arguments.json:
         _print_json(results.to_dict())
     else:
         _print_table(results)
     return 0
+
+
+def _find_run(arguments: argparse.Namespace) -> RunFolder:
+    """Return the folder of a run, or for `ltr outcome` of a page, for rows that are there."""
+    from ltr.data import DataError
+    from ltr.files import missing_file, parquet_files
+    from trainers.run.folder import find_run
+
+    data = getattr(arguments, "data", None)
+    if data is not None and not data.is_file() and not parquet_files(data):
+        raise DataError(f"{data}: {missing_file(data)}")
+    return find_run(arguments.run, page=arguments.command == "outcome")
 
 
 def _results_of(folder: RunFolder) -> Results:
@@ -383,26 +335,37 @@ def _results_of(folder: RunFolder) -> Results:
     return results
 
 
-def predict(arguments: argparse.Namespace) -> int:
-    """Rank new rows with a run."""
+def predict(arguments: argparse.Namespace) -> Steps:
+    """Rank new, unlabelled rows with a run.
+
+    The rows come from a table or sparse file. Feature columns are found by name; other columns are kept. The output is
+    CSV from the top of the list down, with position (1 is the top), score, and the stage that placed the row; query by
+    query where the run's data had queries.
+    """
+    from trainers.run.rows import read_rows_for
+
+    folder = _find_run(arguments)
+    rows = read_rows_for(folder, arguments.data, arguments.method, card=True, new_values=arguments.new_values)
+    yield "trainers.run.predict", *_DATA
+
     from trainers.run.predict import predict_csv
 
-    folder, rows = arguments.given
-    ranked = predict_csv(
-        folder,
-        arguments.data,
-        rows=rows,
-        method=arguments.method,
-        note=_noting(arguments),
-    )
+    ranked = predict_csv(folder, arguments.data, rows=rows, method=arguments.method, note=_noting(arguments))
     return _write_csv(ranked, arguments.output)
 
 
-def outcome(arguments: argparse.Namespace) -> int:
-    """Compare what a run promised with what came."""
+def outcome(arguments: argparse.Namespace) -> Steps:
+    """Compare what was promised of new rows with what came.
+
+    The rows have the columns of the run's table, and one that says what came; they are ranked again. Printed are the
+    hits that were promised of the first rows, with an interval, those that came, and the statistics of the test set and
+    of these rows. The folder of ltr rank can stand in place of a run.
+    """
+    run = _find_run(arguments)
+    yield "trainers.run.outcome", *_DATA
+
     from trainers.run.outcome import came_of_file, methods_of, outcomes
 
-    run: RunFolder = arguments.given
     methods = methods_of(run, arguments.method, every=arguments.all)
     options = {"label": arguments.label, "new_values": arguments.new_values, "note": _noting(arguments)}
     came = came_of_file(run, arguments.data, **options)
@@ -414,30 +377,37 @@ def outcome(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def explain(arguments: argparse.Namespace) -> int:
-    """Say why rows stand where a run puts them."""
-    from rich.console import Console
+def explain(arguments: argparse.Namespace) -> Steps:
+    """Say why rows stand where a run's ranker puts them.
+
+    For a row: what each column adds to its score, and which columns put it above or below its neighbours on the list. A
+    linear ranker adds weight times the value's difference to the training mean.
+    """
+    from trainers.run.rows import read_rows_for
+
+    folder = _find_run(arguments)
+    read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
+    yield "trainers.run.explain", *_DATA
 
     from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.ranges import ranges_of_rows
 
-    folder, read = arguments.given
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)
     rows = chosen_rows(explanation, arguments.row)
     ranges, listed = ranges_of_rows(folder, arguments.method, read, rows)
     if arguments.json:
         _print_json(to_objects(explanation, rows, ranges, listed))
-    else:
-        console = _stdout(Console)
-        for row in rows:
-            console.print(table_of(explanation, row, read.dates))
-            if ranges is not None and row in listed:
-                console.print(f"{ranges.of_row(row)}\n", highlight=False, markup=False)
-        if ranges is not None:
-            console.print(" ".join(ranges.sentences), highlight=False, markup=False)
-        if note := note_of(explanation):
-            _noting(arguments)(note)
+        return 0
+    console = _stdout()
+    for row in rows:
+        console.print(table_of(explanation, row, read.dates))
+        if ranges is not None and row in listed:
+            console.print(f"{ranges.of_row(row)}\n", highlight=False, markup=False)
+    if ranges is not None:
+        console.print(" ".join(ranges.sentences), highlight=False, markup=False)
+    if note := note_of(explanation):
+        _noting(arguments)(note)
     return 0
 
 
@@ -454,11 +424,21 @@ def _write_csv(rows: str, output: Path | None) -> int:
     return 0
 
 
-def export(arguments: argparse.Namespace) -> int:
-    """Write a run's ranker as an ONNX model."""
+def export(arguments: argparse.Namespace) -> Steps:
+    """Write a run's ranker as an ONNX model.
+
+    Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become features
+    inside the model. It prints what the inputs hold. It needs pip install 'rankproof[onnx]'.
+    """
+    from trainers.run.rows import method_of
+
+    run = _find_run(arguments)
+    method = method_of(run, arguments.method)
+    yield ("trainers.run.predict",)
+
     from trainers.run.predict import export_run
 
-    sys.stdout.write(f"{export_run(arguments.given, arguments.output, method=arguments.method)}\n")
+    sys.stdout.write(f"{export_run(run, arguments.output, method=method)}\n")
     return 0
 
 
@@ -469,9 +449,13 @@ def _roles(arguments: argparse.Namespace) -> Roles:
     return Roles(**given, drop=tuple(arguments.drop))
 
 
-def check(arguments: argparse.Namespace) -> int:
-    """Print what a table holds."""
-    from rich.console import Console
+def check(arguments: argparse.Namespace) -> Steps:
+    """Print what a table holds.
+
+    Each column with its kind, its missing values and what becomes of it; then everything that keeps the table from
+    being used, with the line of a config that solves it.
+    """
+    yield "trainers.own_table", "pandas"
 
     from trainers.config import load_config
     from trainers.files import RunError
@@ -487,17 +471,20 @@ def check(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json(checked.to_dict())
     else:
-        console = _stdout(Console)
-        for part in rich_check(checked):
-            console.print(part)
+        _print(rich_check(checked))
     if checked.error is not None:
         complain(f"error: {checked.error}")
         return 2
     return 0
 
 
-def init(arguments: argparse.Namespace) -> int:
-    """Write a config for a table."""
+def init(arguments: argparse.Namespace) -> Steps:
+    """Write a config for a table.
+
+    The config is a start: it has the label, columns that cannot be used, and the keys that matter most.
+    """
+    yield "trainers.own_table", "pandas"
+
     from trainers.own_table import open_keys, write_config
 
     output, checked = write_config(arguments.table, _roles(arguments), arguments.output, force=arguments.force)
@@ -513,14 +500,48 @@ def init(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def card(arguments: argparse.Namespace) -> int:
-    """Find a scoring system for a table."""
-    from trainers.cards import card_of_table, write_card
-    from trainers.files import writing
+def card(arguments: argparse.Namespace) -> Steps:
+    """Find a scoring system for a table, proven to rank best.
 
-    config, labelled = arguments.given
+    A card is a few yes/no questions about the columns of a table, with points to add up. Columns may hold numbers,
+    texts and missing values. The card is printed; with -o it is also written as card.json, card.csv, card.md, card.html
+    and card.png, with its proof in certificate.json and the rows of the table in ranked.csv. The section [card] of a
+    config does the same with all options: ltr run.
+
+    Examples:
+      ltr card patients.csv --label ill --questions 3 -o card
+      ltr card patients.csv --event died --time days          who has the event first
+      ltr card customers.csv --outcome bought --treatment mailed          whom the treatment moves
+    """
+    from ltr.data import DataError, TableError
+    from trainers.config import parse_config
+    from trainers.config.toml_text import apply_overrides
+    from trainers.files import writing
+    from trainers.task.raw import read_labelled
+
+    tree: dict[str, Any] = {"name": "card", "seed": arguments.seed or 0, "surrogate": {"losses": []}}
+    tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
+    columns = ("label", "positive", "drop", "time_to_event", "treatment")
+    tree["data"] = {name: value for name in columns if (value := getattr(arguments, name)) is not None}
+    tree["data"]["path"] = str(arguments.table)
+    if arguments.statistic is None:
+        named = "auc" if arguments.treatment is None else "auuc"
+        arguments.statistic = named if arguments.time_to_event is None else "c_index"
+    options = ("statistic", "max_questions", "demands", "time_limit")
+    tree["card"] = {name: getattr(arguments, name) for name in options}
+    tree, given, findings = apply_overrides(tree, arguments.overrides)
+    config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
+    config.data.check_files()
+    try:
+        table = read_labelled(config.data)
+    except TableError as error:
+        raise DataError(error.for_command()) from None
+    yield "trainers.cards", *_DATA
+
+    from trainers.cards import card_of_table, write_card
+
     note = _noting(arguments)
-    found, listed, notes = card_of_table(config, arguments.test, labelled)
+    found, listed, notes = card_of_table(config, arguments.test, table)
     if arguments.json:
         _print_json(found.card.to_dict())
     else:
@@ -535,19 +556,33 @@ def card(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def score(arguments: argparse.Namespace) -> int:
-    """Apply a card to the rows of a table."""
-    from trainers.scoring import score_csv
+def score(arguments: argparse.Namespace) -> Steps:
+    """Apply a card to the rows of a table.
+
+    The output is CSV: the total of each row and its points by question, then the row itself.
+    """
+    yield "trainers.cards", "pandas"
+
+    from trainers.cards import score_csv
 
     return _write_csv(score_csv(arguments.card, arguments.rows, missing=arguments.missing), arguments.output)
 
 
-def evaluate(arguments: argparse.Namespace) -> int:
-    """Measure a run of trec_eval's format against judgements."""
+def evaluate(arguments: argparse.Namespace) -> Steps:
+    """Measure a run of trec_eval's format against judgements.
+
+    Values agree with trec_eval's: documents are ordered by score, then by name, and those without a judgement are not
+    relevant.
+    """
+    from ltr.data import judged_lists
+
+    lists = judged_lists(arguments.run, arguments.qrels, complete=arguments.complete)
+    yield "trainers.evaluation", "pandas"
+
     from trainers.evaluation import DEFAULT, evaluate_run
 
     names = arguments.measure or DEFAULT
-    found = evaluate_run(arguments.given, names, level=arguments.level)
+    found = evaluate_run(lists, names, level=arguments.level)
     if "ndcg" in names:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
@@ -555,43 +590,62 @@ def evaluate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def verify(arguments: argparse.Namespace) -> int:
-    """Check a certificate."""
+def verify(arguments: argparse.Namespace) -> Steps:
+    """Check a certificate.
+
+    A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are checked
+    in exact arithmetic. python ltr/verify does the same where nothing but Python is installed.
+    """
+    from trainers.files import RunError
+
+    folder = Path(arguments.file)
+    if folder.is_dir():
+        found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
+        none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
+        raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
+    yield ("ltr.verify",)
+
     from ltr import verify
 
-    options = ["--require-proof"] if arguments.require_proof else []
-    options += ["--json"] if arguments.json else []
-    options += [] if arguments.data is None else [f"--data={arguments.data}"]
-    options += [] if arguments.max_size is None else [f"--max-size={arguments.max_size}"]
-    options += [] if arguments.max_steps is None else [f"--max-steps={arguments.max_steps}"]
+    options = [f"--{name.replace('_', '-')}" for name in ("require_proof", "json") if getattr(arguments, name)]
+    valued = ((name, getattr(arguments, name)) for name in ("data", "max_size", "max_steps"))
+    options += [f"--{name.replace('_', '-')}={value}" for name, value in valued if value is not None]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        code = verify.main([*options, "--", arguments.file])
+        code: int = verify.main([*options, "--", arguments.file])
     sys.stdout.write(printed.getvalue() if arguments.json else folded(printed.getvalue(), sys.stdout))
     return code
 
 
-def options(arguments: argparse.Namespace) -> int:
-    """List the keys of a config."""
-    from rich.console import Console
+def options(arguments: argparse.Namespace) -> Steps:
+    """List the keys of a config.
+
+    Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning. With
+    sections or keys it lists only these.
+    """
+    yield ("trainers.config.grids",)
+
     from rich.text import Text
 
     from trainers.config.grids import keys_of
     from trainers.tables import folded_table
 
-    tables = keys_of(arguments.keys)
-    console = _stdout(Console)
-    for title, rows in tables.items():
-        if title:
-            console.print(Text(f"\n{title}", style="italic"))
-        console.print(folded_table(("key", "default", "meaning"), rows, whole=("key",)))
+    for title, rows in keys_of(arguments.keys).items():
+        heading = [Text(f"\n{title}", style="italic")] if title else []
+        _print([*heading, folded_table(("key", "default", "meaning"), rows, whole=("key",))])
     return 0
 
 
-def completion(arguments: argparse.Namespace) -> int:
-    """Print what makes a shell complete the command line."""
-    from trainers.completion import script
+def completion(arguments: argparse.Namespace) -> Steps:
+    """Print what makes a shell complete commands, files, runs and keys.
 
-    sys.stdout.write(script(arguments.shell))
+    For bash add eval "$(ltr completion bash)" to ~/.bashrc, for zsh eval "$(ltr completion zsh)" to ~/.zshrc after
+    compinit; for fish write ltr completion fish to ~/.config/fish/completions/ltr.fish.
+    """
+    yield ("argcomplete.shell_integration",)
+
+    from argcomplete.shell_integration import shellcode
+
+    sys.stdout.write(shellcode(["ltr"], shell=arguments.shell))
     return 0
 
 
@@ -601,35 +655,42 @@ def _noting(arguments: argparse.Namespace) -> Callable[[str], None]:
 
 
 def _print_json(content: object) -> None:
-    import json
-
     sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def _print_preview(parts: Parts) -> int:
-    from rich.console import Console
-
-    console = _stdout(Console)
+def _print(parts: Iterable[RenderableType]) -> None:
+    console = _stdout()
     for part in parts:
         console.print(part, highlight=False)
-    return 0
 
 
 def _print_table(results: Results) -> None:
-    from rich.console import Console
-
     from trainers.run.results import rich_tables
 
-    console = _stdout(Console)
-    for part in rich_tables(results, console.width):
-        console.print(part)
+    _print(rich_tables(results, _stdout().width))
 
 
-def _stdout(console: type[Console]) -> Console:
+def _stdout() -> Console:
     """Return a console on stdout that does not fold tables in pipes and files."""
+    from rich.console import Console
 
-    class Stdout(console):  # type: ignore[misc, valid-type]
+    class Stdout(Console):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich's own ends in exit code 1
 
     return Stdout(width=None if sys.stdout.isatty() else 200)
+
+
+def _display(arguments: argparse.Namespace) -> Display:
+    """Return what shows progress on stderr, unless under ``--quiet``."""
+    from rich.console import Console
+
+    from trainers.display import Display
+
+    return Display(None if arguments.quiet else Console(stderr=True))
+
+
+def _say(arguments: argparse.Namespace, text: str) -> None:
+    """Say where results are, unless under ``--quiet``."""
+    if not arguments.quiet:
+        sys.stderr.write(f"{text}\n")

@@ -11,12 +11,6 @@ from pathlib import Path
 
 import argcomplete
 from argcomplete.completers import FilesCompleter
-from argcomplete.shell_integration import shellcode
-
-
-def script(shell: str) -> str:
-    """Return what a shell has to read to complete ``ltr``."""
-    return shellcode(["ltr"], shell=shell)
 
 
 def complete(parser: argparse.ArgumentParser) -> None:

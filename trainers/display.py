@@ -33,12 +33,9 @@ _STEPS, _CELLS = 2.0, 10.0  # seconds between lines on steps of a method and on 
 
 
 class Display:
-    """Shows what is running: a bar on a terminal, lines elsewhere. Lines on what has ended stay.
+    """Shows on a console, if any, what is running: a bar on a terminal, lines elsewhere. Lines on what has ended stay.
 
     An exception raised in one of its methods reaches the run: ``KeyboardInterrupt`` stops it as Ctrl-C does.
-
-    Args:
-        console: where it shows; nowhere when None.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -82,13 +79,7 @@ class Display:
         self._waiting.start()
 
     def begin(self, method: str, total: int | None, limit: float | None = None) -> None:
-        """Show that a method starts.
-
-        Args:
-            method: its name.
-            total: its largest number of steps, None without steps.
-            limit: the time limit of its search in seconds, None without one.
-        """
+        """Show that a method starts, with its largest number of steps and the seconds of its search, if any."""
         self._limit = limit
         self._start(method, total, limit=limit)
 

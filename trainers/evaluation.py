@@ -60,17 +60,10 @@ class RunValues:
 
 
 def evaluate_run(lists: JudgedLists, measures: Sequence[str] = DEFAULT, *, level: int = 1) -> RunValues:
-    """Return the values of measures for a run.
+    """Return the values of measures, as `ltr.metrics.parse_measure` reads their names, for a run and its judgements.
 
-    A query without a relevant document has the value 0, as in trec_eval.
-
-    Args:
-        lists: the documents of the run and its judgements, see `ltr.data.judged_lists`.
-        measures: names of measures, as `ltr.metrics.parse_measure` reads them.
-        level: the least label of a relevant document, for measures that take documents as relevant or not.
-
-    Raises:
-        RunError: a name that names no measure, or labels that a measure does not take.
+    Documents are relevant from the label `level` on. A query without one has the value 0, as in trec_eval. A `RunError`
+    says that a name names no measure, or that it does not take these labels.
     """
     named: dict[str, Measure] = {}
     for name in measures:

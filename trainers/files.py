@@ -39,11 +39,7 @@ class RunError(ValueError):
 
 @contextlib.contextmanager
 def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
-    """Return a context in which a file of a run is read and taken apart.
-
-    Raises:
-        RunError: the body found the file missing or damaged.
-    """
+    """Return a context in which a file of a run is read and taken apart; a `RunError` says what is wrong with it."""
     try:
         yield
     except RunError:
@@ -56,11 +52,7 @@ def reading(path: Path, advice: str = _ADVICE) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(path: Path, what: str = "") -> Iterator[None]:
-    """Return a context in which files are written.
-
-    Raises:
-        RunError: the body could not write; the message has the path and, where the disk is full, advice.
-    """
+    """Return a context in which files are written; a `RunError` has the path and, where the disk is full, advice."""
     try:
         yield
     except OSError as error:
@@ -76,10 +68,7 @@ _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 def remove_leftovers(folder: Path, pattern: str = "**/.*.tmp", *, locked: bool = False) -> None:
     """Remove the unfinished files that writers left in a folder when they were killed.
 
-    Args:
-        folder: folder of the files.
-        pattern: pattern of their paths in the folder.
-        locked: whether no other process can be writing there; otherwise files are removed that are a day old.
+    Unless the folder is `locked`, where no other process can be writing, only those that are a day old.
     """
     with contextlib.suppress(OSError):
         for path in folder.glob(pattern):
@@ -93,13 +82,7 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def locked(path: Path, name: str = LOCK) -> Iterator[None]:
-    """Return a context in which no other process has this lock of a folder.
-
-    Where the system or the file system has no locks, nothing prevents a second process.
-
-    Raises:
-        RunError: another process has the lock, or the folder cannot be written to.
-    """
+    """Return a context in which no other process has this lock of a folder, where its file system has locks."""
     try:
         import fcntl
     except ImportError:
@@ -134,12 +117,7 @@ def read_json(path: Path, advice: str = _ADVICE) -> Json | None:
 
 
 def to_json(value: Any) -> Any:  # noqa: ANN401  (any JSON)
-    """Return a value as plain JSON types: arrays as lists, numbers that are not finite as None.
-
-    Examples:
-        >>> to_json({"gap": float("inf"), "weights": np.array([0.5])})
-        {'gap': None, 'weights': [0.5]}
-    """
+    """Return a value as plain JSON types: arrays as lists, numbers that are not finite as None."""
     if isinstance(value, Mapping):
         return {str(key): to_json(v) for key, v in value.items()}
     if isinstance(value, list | tuple):
@@ -154,12 +132,9 @@ def to_json(value: Any) -> Any:  # noqa: ANN401  (any JSON)
 def csv_text(
     ours: Mapping[str, Sequence[Any]], own: Mapping[str, Sequence[str] | pd.Series], order: Sequence[int]
 ) -> str:
-    """Return rows as CSV.
+    """Return rows as CSV, in an order of their numbers.
 
-    Args:
-        ours: columns by name that stand first; all get ``ltr_`` before their name if the table has one of the names.
-        own: the table's own columns.
-        order: numbers of the rows, in the order of the output.
+    First come columns of `ours`, all with ``ltr_`` before their name if the table's own ones have one of the names.
     """
     import pandas as pd
 

@@ -1,7 +1,4 @@
-"""Experiments, tuning and rankings from Python: `ltr.experiment`, `ltr.tune` and `ltr.rank`, as the commands do them.
-
-The library loads this module only when one of these names is used; it imports nothing of `trainers` otherwise.
-"""
+"""Experiments, searches and rankings from Python: `ltr.experiment`, `ltr.tune` and `ltr.rank`."""
 
 from __future__ import annotations
 
@@ -55,29 +52,25 @@ def experiment(
 ) -> Results:
     """Run the experiment of a config, as ``ltr run`` does, and return its results with frames and fitted rankers.
 
-    Where there is a folder, what is finished there is not computed again, and the same call continues an interrupted
-    run. Ctrl-C returns the results so far, with ``complete`` False.
+    What is finished in the folder is not computed again: the same call continues an interrupted run. Ctrl-C returns
+    the results so far, with ``complete`` False.
 
     Args:
-        config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`; the
-            defaults where left out.
+        config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`.
         data: a table: a pandas or polars frame, or the path of a file. A dict sets keys of ``[data]``.
         test: the table of the test set; `data` is split when left out.
-        label: column of the labels in `data`.
-        query: column of the queries in `data`; without one, all rows are one list.
-        group: column that tells which rows of `data` belong together, such as the patient; no split divides them.
-        time: column of the time of each row of `data`: dates, weeks such as 2024-W22 or numbers. The earliest rows
-            train, and the last ones test.
-        folder: the run folder; by default ``runs_dir/name`` where the config or the overrides have ``runs_dir``, else a
-            temporary folder without TensorBoard events, which lives as long as the results.
+        label: column of the labels.
+        query: column of the queries; without one, all rows are one list.
+        group: column that tells which rows belong together, such as the patient; no split divides them.
+        time: column of the time of each row. The earliest rows train, and the last ones test.
+        folder: the run folder; ``runs_dir/name`` where there is a ``runs_dir``, else a temporary folder without
+            TensorBoard events, which lives as long as the results.
         fresh: throw away an earlier run in the folder.
         progress: whether to show progress on stderr.
         overrides: keys of the config that replace those of `config`: sections as dicts, or dotted keys in ``**{}``.
 
     Raises:
-        ConfigError: everything that is wrong with the config, at once.
-        DataError: the data cannot be used.
-        RunError: the folder or an option cannot be used.
+        ValueError: a `ConfigError` or `DataError` with everything that is wrong, or a `RunError` about the folder.
 
     Examples:
         >>> import ltr
@@ -92,7 +85,7 @@ def experiment(
     """
     columns = {"label": label, "query": query, "group": group, "time": time}
     tree, frames, source = _given(config, data, test, columns, overrides)
-    with _placed(tree, folder) as temporary, Display(_console() if progress else None) as display:
+    with _placed(tree, folder) as temporary, _display(progress) as display:
         config = parse_config(tree, source=source)
         results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
         if temporary:
@@ -118,29 +111,13 @@ def tune(
     """Search for the best options of an experiment by the training set alone, and fit them, as ``ltr tune`` does.
 
     Each trial is measured on inner splits of the training set, by whole queries where there are queries. The same call
-    continues an interrupted search in a folder, and one with more trials. It needs Optuna, which
-    ``pip install 'rankproof[tune]'`` brings.
+    continues a search in its folder (``runs_dir/name-tune`` by default), also with more trials. It needs Optuna, which
+    ``pip install 'rankproof[tune]'`` brings. Other arguments and errors are those of `experiment`.
 
     Args:
         config: as for `experiment`; its section ``[tune]`` may hold ranges and options.
         ranges: ranges by dotted key, lists of values or ``{"low": 1e-4, "high": 10, "log": True}``; also options of the
             search: ``trials``, ``method``, ``statistic``, ``validation``, ``splits``, ``seed``, ``time_limit``.
-        data: as for `experiment`, and so are `test`, `label`, `query`, `group`, `time` and `overrides`.
-        test: the table of the test set.
-        label: column of the labels.
-        query: column of the queries.
-        group: column that tells which rows belong together.
-        time: column of the time of each row.
-        folder: folder of the search; by default ``runs_dir/name-tune`` where there is a ``runs_dir``, else a temporary
-            one.
-        fresh: throw away an earlier search in the folder.
-        progress: whether to show progress on stderr.
-        overrides: keys of the config.
-
-    Raises:
-        ConfigError: everything that is wrong with the config or its ranges, at once.
-        DataError: the data cannot be used.
-        RunError: Optuna is missing, the folder cannot be used, or all trials failed.
 
     Examples:
         >>> import ltr
@@ -155,7 +132,7 @@ def tune(
     columns = {"label": label, "query": query, "group": group, "time": time}
     tree, frames, source = _given(config, data, test, columns, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
-    with _placed(tree, folder, "-tune") as temporary, Display(_console() if progress else None) as display:
+    with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
         given = check_tuning(tree, section, source)
         search = Search(**vars(given), folder=given.config.folder, data=_read(given.config, frames))
         tuning = run_tuning(search, fresh=fresh, display=display)
@@ -222,8 +199,7 @@ def rank(
         data_keys: further keys of ``[data]``, such as ``positive`` or ``drop``.
 
     Raises:
-        ConfigError: everything that is wrong with the arguments, at once.
-        DataError: everything that keeps the tables from being used.
+        ValueError: a `ConfigError` or `DataError` with everything that is wrong with the arguments and tables.
 
     Examples:
         >>> import ltr, pandas as pd
@@ -266,7 +242,7 @@ def rank(
     config = parse_config(tree, source=source if source != "config" else "ltr.rank")
     if "path" not in frames:
         config.data.check_files([config.answer.new])
-    with Display(_console() if progress else None) as display:
+    with _display(progress) as display:
         ranking = rank_given(read_given(config, frames), display)
     if folder is not None:
         ranking.save(Path(folder))
@@ -297,10 +273,10 @@ def _read(config: Config, frames: Mapping[str, pd.DataFrame]) -> Source | None:
     return read_source(config.data, frames) if frames else None
 
 
-def _console() -> Any:  # noqa: ANN401  (rich's)
+def _display(progress: bool) -> Display:
     from rich.console import Console
 
-    return Console(stderr=True)
+    return Display(Console(stderr=True) if progress else None)
 
 
 def _given(
@@ -310,11 +286,7 @@ def _given(
     columns: Mapping[str, str | None],
     overrides: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame], str]:
-    """Return the tree of a config with everything that was given beside it, its frames by key of the data, and source.
-
-    Raises:
-        ConfigError: arguments of other types.
-    """
+    """Return the tree of a config with all that was given beside it, its frames by key of the data, and its source."""
     source, tree = "config", _tree(config)
     if isinstance(config, str | os.PathLike):
         source = os.fspath(config)

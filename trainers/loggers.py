@@ -35,26 +35,18 @@ _FLUSH_SECONDS = 5
 class Logger:
     """Receives what is logged of one method of a run; this class ignores it all.
 
-    A logger of your own is a subclass, which ``tracking.loggers`` names as ``module:Class``. When a run continues, the
-    loggers of the method under way are opened again and receive what was logged until its checkpoint once more: they
-    replace what they had.
-
-    Args:
-        folder: folder of the method, where a logger may write.
-        run: name of the run.
-        method: name of the method, or ``results`` for the tables and pictures of the run.
+    A logger of your own is a subclass, which ``tracking.loggers`` names as ``module:Class``. It may write into the
+    folder of the method, whose name is ``results`` for the tables and pictures of the run. When a run continues, the
+    loggers of the method under way receive what was logged until its checkpoint once more, and replace what they had.
     """
 
     def __init__(self, folder: Path, run: str, method: str) -> None:
         pass
 
     def log_scalars(self, step: int, values: Mapping[str, float], *, when: float) -> None:
-        """Take finite values by tag, such as ``loss/convex`` and ``test/dcg``.
+        """Take finite values by tag, such as ``loss/convex`` and ``test/dcg``, at a time in seconds since the epoch.
 
-        Args:
-            step: number of the step; milliseconds for the exact stage; 0 for the final values, ``final/test/dcg``.
-            values: the values.
-            when: time in seconds since the epoch.
+        Steps of the exact stage are milliseconds; that of the final values, ``final/test/dcg``, is 0.
         """
 
     def log_text(self, tag: str, text: str) -> None:
@@ -109,11 +101,7 @@ class _TensorBoard(Logger):
 
 
 def check_loggers(names: Sequence[str]) -> None:
-    """Check that the loggers that a config names can be used, before anything is computed.
-
-    Raises:
-        ConfigError: all that cannot, with the reasons.
-    """
+    """Raise a `ConfigError` with all loggers that cannot be used, before anything is computed."""
     findings = []
     for at, name in enumerate(names):
         try:
@@ -134,14 +122,10 @@ def _class(name: str) -> type[Logger]:
 
 
 class Loggers:
-    """The loggers of one method. One that fails, except for TensorBoard's, is left out from then on.
-
-    Attributes:
-        failures: what went wrong, a text for each logger that was left out.
-    """
+    """The loggers of one method. One that fails, except for TensorBoard's, is left out from then on."""
 
     def __init__(self, names: Sequence[str], folder: Path, run: str, method: str) -> None:
-        self.failures: list[str] = []
+        self.failures: list[str] = []  # what went wrong with each logger that was left out
         self._open: dict[str, Logger] = {}
         for name in names:
             with self._left_out_if_it_fails(name):
@@ -202,10 +186,5 @@ class Loggers:
 
 
 def event_tag(tag: str) -> str:
-    """Return a tag as events have it, with square brackets: custom charts draw no series with round ones.
-
-    Examples:
-        >>> event_tag("train/dcg(base=e)")
-        'train/dcg[base=e]'
-    """
+    """Return a tag as events have it, with square brackets: custom charts draw no series with round ones."""
     return tag.translate(str.maketrans("()", "[]"))

@@ -1,7 +1,6 @@
 """The methods of an experiment, fitted: config and data in, a ranker and its record out.
 
-`fit` is the one place where runs and sweeps fit a method and measure it. A `Watch` follows it: that of a run writes
-every point of the curve to its log, shows it, keeps checkpoints and can stop between two steps; a sweep has none.
+`fit` is the one place where runs and sweeps fit a method and measure it. A `Watch` follows it.
 """
 
 from __future__ import annotations
@@ -74,21 +73,12 @@ class Watch:
         return False
 
     def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
-        """Take a point of the curve.
-
-        Args:
-            step: number of the step or round.
-            values: values by tag, such as ``loss/convex`` and ``train/dcg``.
-            when: time of the step in seconds since the epoch; now by default.
-        """
+        """Take a point of the curve: values by tag, such as ``loss/convex`` and ``train/dcg``, at a time, or now."""
 
     def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
-        """Receive the end of a step or round; a KeyboardInterrupt stops the method there.
+        """Receive the end of a step or round and its values by tag; a KeyboardInterrupt stops the method there.
 
-        Args:
-            index: number of the step or round.
-            values: values by tag, those of the point if the step is one of the curve.
-            fit: the training, whose state a checkpoint keeps; None for RankBoost.
+        `fit` is the training, whose state a checkpoint keeps; None for RankBoost.
         """
 
     def doing(self, what: str) -> None:
@@ -221,9 +211,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
         record["loss"] = None if no_loss else own_loss(method, scores.train, train)
     if isinstance(ranker, SurrogateRanker):
         assert ranker.fit_ is not None
-        record["status"] = (
-            INTERRUPTED if interrupted else "converged" if ranker.converged_ else str(ranker.fit_.stopped)
-        )
+        ended = "converged" if ranker.converged_ else str(ranker.fit_.stopped)
+        record["status"] = INTERRUPTED if interrupted else ended
         record["seconds"] = ranker.fit_.state_dict()["seconds"]  # over all starts, with the statistics of steps
         record["steps"] = ranker.n_iter_
         record |= {} if ranker.validation_ is None else {"validation": ranker.validation_}
@@ -290,23 +279,18 @@ def _fit_exact(
     threads: int | None,
 ) -> Fitted:
     train, bound = task.split.train, binding_demands(task.config, task.split.feature_names)
-    if bound is not None:  # the base is fitted anew, under the constraints
+    if base is None or bound is not None:  # under constraints it is fitted anew
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
-    elif base is None:
-        base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
-        with quiet_surrogates():
-            units = units_of(train) if isinstance(base, SurrogateRanker) else {}
-            if isinstance(base, AutoRanker):
-                fit_auto(base, train, task.rows_of(train))
-            else:
-                base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
-        base.name_features(task.split.feature_names)
+        if bound is None:
+            with quiet_surrogates():
+                _fit_base(task, base)
+            base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
-    if (
-        wanted is not None and bound is None and (length := int(task.reranked(task.scores_of(base)).sum())) != wanted
-    ):  # by ties at its end
-        raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
+    if wanted is not None and bound is None:
+        length = int(task.reranked(task.scores_of(base)).sum())  # by ties at its end not always top_k
+        if length != wanted:
+            raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
     weights = [*starts.values(), *more_starts]
     started = time.perf_counter()
     with quiet_surrogates():  # the choice fits the base ranker on parts of the training set
@@ -348,7 +332,7 @@ def _fit_exact(
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
                 "trivial_bound": problem.trivial_bound,
                 "starts": {
-                    name: problem.evaluate(w) for name, w in zip(starts, given, strict=False) if problem.feasible(w)
+                    key: problem.evaluate(w) for key, w in zip(starts, given, strict=False) if problem.feasible(w)
                 },
             },
             "trace": [
@@ -376,6 +360,16 @@ def _fit_exact(
         of_moved = _scores(task, moved)
         record["recentred"] = recentred | task.statistics(of_moved)
     return Fitted(ranker, scores, record, base=of_base if bound is not None else None)
+
+
+def _fit_base(task: Task, base: Ranker) -> None:
+    """Fit the base ranker of an exact stage that no run has fitted."""
+    train = task.split.train
+    if isinstance(base, AutoRanker):
+        fit_auto(base, train, task.rows_of(train))
+    else:
+        units = units_of(train) if isinstance(base, SurrogateRanker) else {}
+        base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
 
 
 def _fit_card(task: Task) -> Fitted:
@@ -441,12 +435,7 @@ def first_stage_ranker(
 
 
 def binding_demands(config: Config, columns: Sequence[str]) -> Demands | None:
-    """Return the constraints that bind both stages of the exact stage; None without any, or where no base orders rows.
-
-    Args:
-        config: the experiment.
-        columns: names of the features.
-    """
+    """Return the constraints that bind the exact stage and its base; None without any, or where no base orders rows."""
     section = config.exact
     demands = read_demands(len(columns), columns, **section.column_demands())
     alone = section.top_k == "full" and not section.choose and section.base_score is False
@@ -493,11 +482,5 @@ def two_stage_ranker(
             options["method"] = dataclasses.replace(solver, threads=threads)  # type: ignore[type-var]
     exact = ExactRanker(**options, gain=config.statistics.gain, limits=section.limits(config.seed))
     top_k = None if section.top_k == "full" else int(section.top_k)
-    return TwoStageRanker(
-        base,
-        exact,
-        top_k,
-        choose=section.choose,
-        base_score=bool(section.base_score),
-        spread=section.spread,
-    )
+    how: dict[str, Any] = {"choose": section.choose, "base_score": bool(section.base_score), "spread": section.spread}
+    return TwoStageRanker(base, exact, top_k, **how)

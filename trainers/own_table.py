@@ -29,23 +29,14 @@ _SHOWN = 3  # values of a column that are shown
 
 @dataclass(frozen=True)
 class Understood:
-    """A column as it was understood.
+    """A column as it was understood."""
 
-    Args:
-        column: its name.
-        kind: what it is, see `ltr.data.kinds`.
-        missing: number of rows without a value.
-        values: its values, or some of them.
-        becomes: what becomes of it.
-        features: names of its features, when all rows are training rows.
-    """
-
-    column: str
-    kind: str
-    missing: int
-    values: str
-    becomes: str
-    features: tuple[str, ...]
+    column: str  # its name
+    kind: str  # what it is, see `ltr.data.kinds`
+    missing: int  # number of rows without a value
+    values: str  # its values, or some of them
+    becomes: str  # what becomes of it
+    features: tuple[str, ...]  # names of its features, when all rows are training rows
 
 
 @dataclass(frozen=True)
@@ -54,9 +45,7 @@ class Checked:
 
     table: Table
     columns: tuple[Understood, ...]
-    label: str  # the labels in words; empty where no column was named
-    weight: str  # the weights of the rows in words; empty where no column was named
-    time: str  # the times of the rows in words; empty where no column was named
+    about: dict[str, str]  # its label, weight and time in words, where columns of these were named
     notes: tuple[str, ...]  # what was found out about the file and its columns
     error: TableError | None  # everything that keeps the table from being used
 
@@ -67,9 +56,7 @@ class Checked:
             "table": self.table.where,
             "rows": self.rows,
             "columns": [vars(column) for column in self.columns],
-            "label": self.label or None,
-            "weight": self.weight or None,
-            "time": self.time or None,
+            **{role: self.about.get(role) for role in ("label", "weight", "time")},
             "notes": list(self.notes),
             "problems": [problem.line(self.table.given) for problem in problems],
             "config": [] if self.error is None else self.error.lines(),
@@ -87,16 +74,7 @@ class Checked:
 
 
 def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Checked:
-    """Return what a table holds, with everything that keeps it from being used.
-
-    Args:
-        path: the file.
-        roles: what the columns are for; the label may be left open.
-        reading: how to read the file.
-
-    Raises:
-        DataError: a missing, empty or unreadable file, or one of sparse text.
-    """
+    """Return what a table holds, with everything that keeps it from being used; the label may be left open."""
     if format_of(path) == "svmlight":
         raise DataError(f"{path}: is sparse text, which needs no label column and has no columns to understand")
     table = read_raw_table(path, roles, reading)
@@ -114,8 +92,7 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
         names = [name for one in own for name in one.names]
         note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
         notes += () if note is None else (note,)
-    texts = _label_text(table), _weight_text(table), _time_text(table)
-    return Checked(table, tuple(understood(table, encodings)), *texts, notes, error)
+    return Checked(table, tuple(understood(table, encodings)), dict(_about(table)), notes, error)
 
 
 def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
@@ -165,26 +142,19 @@ def _notes_on_spellings(table: Table) -> Iterator[str]:
             yield f"column {name!r}: {alike} differ only in capital letters, and are values of their own"
 
 
-def _label_text(table: Table) -> str:
-    labels, roles = table.labels, table.roles
-    if labels is None or labels.values is None:
-        return ""
-    name = roles.label if labels.positive is None else f"{roles.label} = {labels.positive}"
-    positives = int((labels.values > 0).sum())
-    return f"{name}: {positives} of {len(labels.values)} rows ({positives / len(labels.values):.1%})"
-
-
-def _weight_text(table: Table) -> str:
-    if table.weights is None:
-        return ""
-    zeros = int((table.weights == 0).sum())
-    left_out = f"; {zeros} rows of weight 0 are left out of training" if zeros else ""
-    return f"{table.roles.weight}: {table.weights.min():.10g} to {table.weights.max():.10g}{left_out}"
-
-
-def _time_text(table: Table) -> str:
-    times = table.times
-    return "" if times is None else f"{table.roles.time}: {times.span}, {len(times.moments)} different times"
+def _about(table: Table) -> Iterator[tuple[str, str]]:
+    """Yield what is known of the labels, weights and times of a table: role and text."""
+    roles, labels, weights, times = table.roles, table.labels, table.weights, table.times
+    if labels is not None and labels.values is not None:
+        name = roles.label if labels.positive is None else f"{roles.label} = {labels.positive}"
+        positives = int((labels.values > 0).sum())
+        yield "label", f"{name}: {positives} of {len(labels.values)} rows ({positives / len(labels.values):.1%})"
+    if weights is not None:
+        zeros = int((weights == 0).sum())
+        left_out = f"; {zeros} rows of weight 0 are left out of training" if zeros else ""
+        yield "weight", f"{roles.weight}: {weights.min():.10g} to {weights.max():.10g}{left_out}"
+    if times is not None:
+        yield "time", f"{roles.time}: {times.span}, {len(times.moments)} different times"
 
 
 def rich_check(checked: Checked) -> list[RenderableType]:
@@ -193,13 +163,13 @@ def rich_check(checked: Checked) -> list[RenderableType]:
 
     shown = columns_table(checked.columns)
     kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
+    about = [f"{role} {text}" for role, text in checked.about.items()]
+    if checked.table.roles.label is None:
+        guessed = label_candidates(checked.table)
+        could = f"; it could be {', '.join(guessed[:5])}" if guessed else ""
+        about = [f"label: none given{could}", *about]
     lines = [f"{checked.table.where}: {kept}", *checked.notes]
-    return [
-        *map(Text, lines),
-        Text(),
-        shown,
-        *([Text(), *map(Text, about)] if (about := list(_about_rows(checked))) else []),
-    ]
+    return [*map(Text, lines), Text(), shown, *([Text(), *map(Text, about)] if about else [])]
 
 
 def columns_table(columns: Sequence[Understood]) -> RenderableType:
@@ -207,19 +177,6 @@ def columns_table(columns: Sequence[Understood]) -> RenderableType:
     rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in columns]
     headings = ("column", "kind", "missing", "values", "becomes")
     return folded_table(headings, rows, whole=("kind", "missing"), right=("missing",))
-
-
-def _about_rows(checked: Checked) -> Iterator[str]:
-    """Yield what is known of the label and the weight; a label that is not understood is an error below."""
-    if checked.label:
-        yield f"label {checked.label}"
-    elif checked.table.roles.label is None:
-        guessed = label_candidates(checked.table)
-        yield f"label: none given; it could be {', '.join(guessed[:5])}" if guessed else "label: none given"
-    if checked.weight:
-        yield f"weight {checked.weight}"
-    if checked.time:
-        yield f"time {checked.time}"
 
 
 def label_candidates(table: Table) -> list[str]:
@@ -240,10 +197,6 @@ def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool =
 
     The label is guessed only where one column alone can be it, and the query only where labels are grades. Columns that
     cannot be used are named in ``drop``, and so are ids in a table of numbers, which a run would take as they are.
-
-    Raises:
-        DataError: a table that cannot be read.
-        RunError: a file that is there already, unless `force`, or cannot be written.
     """
     output = Path(f"{path.stem}.toml") if output is None else output
     if output.exists() and not force:
@@ -262,12 +215,7 @@ def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool =
     return output, checked
 
 
-_SOLVED = (
-    "label",
-    "drop",
-    "missing",
-    "unlabelled",
-)  # keys of which the config that is written has the remedy, others as comments
+_SOLVED = ("label", "drop", "missing", "unlabelled")  # keys whose remedy is in the config, that of others a comment
 
 
 def open_keys(error: TableError) -> list[str]:
@@ -285,7 +233,8 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
         hint = f": it could be {', '.join(could[:5])}" if could else ""
         yield f'label = ""  # fill in the column to rank by{hint}'
     else:
-        yield f"label = {solved.pop('label', toml_value(roles.label))}{f'  # {checked.label}' if checked.label else ''}"
+        known = f"  # {checked.about['label']}" if "label" in checked.about else ""
+        yield f"label = {solved.pop('label', toml_value(roles.label))}{known}"
     for key in ("positive", "query", "group", "time", "weight"):
         if (value := getattr(roles, key)) is not None:
             yield f"{key} = {toml_value(value)}"

@@ -16,7 +16,7 @@ from trainers.files import read_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX
-from trainers.run.checks import check_data, notes_on_saving
+from trainers.run.experiment import check_data, notes_on_saving
 from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, missing_of, part
@@ -28,13 +28,7 @@ Parts = list[RenderableType]
 
 
 def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -> Parts:
-    """Return what `trainers.run.experiment.run_experiment` would compute, for a terminal; nothing is written.
-
-    Raises:
-        DataError: the data cannot be used.
-        ConfigError: the config differs from that of the run to continue, or does not go with the data.
-        RunError: the run folder cannot be used, or the data have changed since the run began.
-    """
+    """Return what `run_experiment` would compute, for a terminal, and raise the errors that it would raise."""
     config, split = check_data(config, source)
     folder = RunFolder(config.folder)
     goes_on = check_run(folder, config, split.facts, fresh=fresh)
@@ -113,13 +107,7 @@ def _folder_line(states: dict[str, str], left: list[str], *, goes_on: bool, fres
 
 
 def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> Parts:
-    """Return what `trainers.sweep.runner.run_sweep` would compute, for a terminal; nothing is written.
-
-    Raises:
-        DataError: data cannot be read, all of them named.
-        ConfigError: experiments ask for what does not go with their data.
-        RunError: a damaged index in the folder.
-    """
+    """Return what `run_sweep` would compute, for a terminal, and raise the errors that it would raise."""
     config = loaded.config
     begun = read_json(config.folder / INDEX, ADVICE)
     whole, notes = examine(loaded.grids, source, loaded.sources)

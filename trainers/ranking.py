@@ -1,8 +1,7 @@
 """The command ``ltr rank`` and `ltr.rank`: from a table and a number of visits to the page of a list.
 
-`read_given` reads and checks everything, and reports all that is wrong at once, before anything is imported that takes
-seconds. `rank_given` fits the methods, and a `Ranking` is what comes of it: the page, the ranked rows and the fitted
-ranker, which ranks further tables. `trainers.run.page` makes the same of a run.
+`read_given` reads and checks everything before anything is imported that takes seconds, `rank_given` fits the methods,
+and a `Ranking` is what comes of it. `trainers.run.page` makes the same of a run.
 """
 
 from __future__ import annotations
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from ltr.data import TablePreparation
     from ltr.rankers import AutoRanker, DemandCheck, Ranker
     from ltr.rankers.calibration import Calibration
+    from trainers.display import Display
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -82,12 +82,7 @@ class Given:
 
 
 def checked_name(stem: str) -> str:
-    """Return a name for a config that is made for a table.
-
-    Examples:
-        >>> checked_name("my patients (2)"), checked_name(".x")
-        ('my_patients_2_', 'table.x')
-    """
+    """Return a name for the config of a table, such as ``my_patients_2_`` for a file "my patients (2)"."""
     name = re.sub(r"[^\w.+-]+", "_", stem)
     return name if name[:1] not in ("", ".", "-") else f"table{name}"
 
@@ -98,15 +93,11 @@ def name_of(where: str) -> str:
 
 
 def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None) -> Given:
-    """Read the table that a config describes, and the rows to rank.
-
-    Args:
-        config: the config.
-        frames: tables in memory: ``path`` is the table, ``new`` the rows to rank.
+    """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new".
 
     Raises:
-        ConfigError: a config that names no table, or no number of visits.
-        DataError: everything that keeps the tables from being used.
+        ConfigError: a config that names no table.
+        DataError: everything that keeps the tables from being used, or no number of visits.
     """
     frames, data = frames or {}, config.data
     if data.path is None or data.file_format == "svmlight":
@@ -135,12 +126,11 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
     config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
         config = config.changed("data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
-    given = Given(config, table, _own_of(path, frames.get("path")), None)
     raw = rows_to_rank(config, table, frames)
     if raw is not None:
         encodings = encodings_of(table.columns, table.kinds, table.y.astype(np.float64))[0]
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
-    return replace(given, raw=raw)
+    return Given(config, table, _own_of(path, frame), raw)
 
 
 _NO_VISITS = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
@@ -163,10 +153,7 @@ def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None 
 
 
 def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
-    """Return a table without the columns that name rows, and the config that leaves them out and has the best of them.
-
-    The columns of a table of numbers alone are features as they are, unless they are ids by their values.
-    """
+    """Return a table without the columns that name rows, and the config that leaves them out and has the best one."""
     asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
     found = [name for name, one in table.columns.items() if table.plain and kind_of(one).is_id]
     named = config.answer.id
@@ -195,10 +182,7 @@ def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]
 def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
     """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
 
-    Args:
-        config: the config.
-        table: the labelled rows; None for data that are no table.
-        frames: tables in memory, by the key that would name their file.
+    `table` has the labelled rows, None for data that are no table; `frames` are the tables in memory.
     """
     query, reading = config.data.query, config.data.reading
     kinds = {} if table is None else table.kinds
@@ -226,13 +210,7 @@ def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.Da
 def raw_new(
     path: str | None, frame: pd.DataFrame | None, query: str | None, reading: Reading, plain: set[str]
 ) -> RawRows:
-    """Read new rows to rank from a frame, or from the file `path`, as the table was read that was learned from.
-
-    `plain` are columns whose fields are numbers with a decimal point.
-
-    Raises:
-        DataError: a file that cannot be read, or without the column `query`.
-    """
+    """Read new rows from a frame, or from the file `path`; `plain` columns are numbers with a decimal point."""
     where = FRAME if frame is not None else str(path)
     if frame is not None:
         cells: Mapping[str, Any] = {str(name): frame[name] for name in frame}
@@ -264,17 +242,8 @@ def check_rows(
     return features
 
 
-def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a Display)
-    """Fit the methods, and return the ranking.
-
-    Args:
-        given: what was read.
-        display: the `trainers.display.Display` that shows progress; None for none.
-
-    Raises:
-        DataError: rows in which there is nothing to learn.
-        RunError: methods that cannot be fitted.
-    """
+def rank_given(given: Given, display: Display) -> Ranking:
+    """Fit the methods, and return the ranking; a `RunError` says why one cannot be fitted."""
     import pandas as pd
 
     from ltr.data.similar import similar_rows
@@ -286,21 +255,18 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     names = preparation.get_feature_names_out().tolist()
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
-    if display is not None:
-        hits = int((part.y > 0).sum())
-        display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
+    hits = int((part.y > 0).sum())
+    display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
 
     def fitted(demands: Demands | None, what: str) -> AutoRanker:
         ranker = first_stage_ranker(config, AUTO)
         assert isinstance(ranker, AutoRanker)
         if demands is not None:
             ranker.set_params(**demands.parameters)
-        progress = None
-        if display is not None:
-            display.begin(what, None)
-            progress = functools.partial(display.fitting, what)
+        display.begin(what, None)
+        frame = pd.DataFrame(part.X, columns=names, copy=False)
         try:
-            fit_auto(ranker, part, pd.DataFrame(part.X, columns=names, copy=False), progress)
+            fit_auto(ranker, part, frame, functools.partial(display.fitting, what))
         except ValueError as error:
             raise RunError(f"{table.where}: {error}") from None
         return ranker
@@ -317,8 +283,7 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
     ranker: Ranker = auto
     outcome: list[str] = []
     if config.exact.demands:
-        if display is not None:
-            display.begin("ranking under the demands", None)
+        display.begin("ranking under the demands", None)
         ranker, scores, outcome = _under_demands(config, auto, part, table, names)
         if ranker is not auto:
             free = auto.prepare_with(preparation), evidence
@@ -339,24 +304,11 @@ def rank_given(given: Given, display: Any = None) -> Ranking:  # noqa: ANN401 (a
 def _under_demands(
     config: Config, auto: AutoRanker, part: Part, table: Table, names: Sequence[str]
 ) -> tuple[Ranker, FloatArray, list[str]]:
-    """Return a ranker that meets the demands on the list of the labelled rows.
+    """Return a ranker that meets the demands on the list of the labelled rows, `part` of `table`.
 
-    That is the best ranker without demands, where its list meets them, else one that puts the top of this list in
-    another order.
-
-    Args:
-        config: the config.
-        auto: the best ranker without demands.
-        part: the labelled rows.
-        table: their table.
-        names: names of the features.
-
-    Returns:
-        The ranker, its scores of the rows by fits that have not seen them, (n,), and in sentences what came of the
-        demands.
-
-    Raises:
-        RunError: no ranker meets them.
+    That is the best ranker without demands, `auto`, where its list meets them, else one that puts the top of this list
+    in another order. With it come its scores of the rows by fits that have not seen them, (n,), and what came of the
+    demands in sentences. A `RunError` says that no ranker meets them.
     """
     import pandas as pd
 
@@ -406,14 +358,7 @@ def _told(check: DemandCheck) -> str:
 
 
 def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.DataFrame]) -> RawRows:
-    """Return labelled rows of a table as rows to rank.
-
-    Args:
-        listed: which of them they are.
-        table: the table.
-        rows: their numbers among the labelled rows, from 0.
-        own: returns all rows of the table, with all columns as it has them.
-    """
+    """Return labelled rows of a table, by number from 0, as rows to rank; `own` returns all rows of the table."""
     in_file = table.in_file(rows)
     columns = {name: column.take(rows) for name, column in table.columns.items()}
     queries = None if table.queries is None else table.queries[rows]
@@ -423,10 +368,9 @@ def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.
 def evidence_of(
     config: Config, part: Part, names: Sequence[str], scores: FloatArray, known: Calibration | None = None
 ) -> Evidence:
-    """Return labelled rows as what chances come from.
+    """Return labelled rows as what chances come from: `scores` are of fits that have not seen them, (repeats, n).
 
-    `scores` are those of fits that have not seen the rows, (repeats, n), and `known` is the chance of a hit by score,
-    where the ranker has learned it from these scores.
+    `known` is the chance of a hit by score, where the ranker has learned it from these scores.
     """
     from ltr.answer import Evidence
 
@@ -454,7 +398,7 @@ def learned_from(
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
     from ltr.rankers import check_demands
 
-    encodings, names = ranker_encodings(ranker), ranker.feature_names_in_.tolist()
+    encodings, names = _encodings(ranker), ranker.feature_names_in_.tolist()
     if table is None:
         columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
         where, hit, notes, warnings = str(config.data.name or config.data.path), "a label above 0", [], []
@@ -491,14 +435,13 @@ def learned_from(
     )
 
 
-def ranker_encodings(ranker: Ranker) -> tuple[Encoding, ...]:
-    """Return how columns become the features of a ranker."""
-    return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
-
-
 def encodings_of_features(preparation: TablePreparation | None, names: Sequence[str]) -> tuple[Encoding, ...]:
     """Return how columns become features; without a preparation the features with these names are the columns."""
     return tuple(NumberEncoding(name) for name in names) if preparation is None else preparation.encodings_
+
+
+def _encodings(ranker: Ranker) -> tuple[Encoding, ...]:
+    return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
 
 
 def hit_of(table: Table) -> str:
@@ -551,23 +494,20 @@ def ranking_of(
     *,
     free: tuple[AutoRanker, Evidence] | None = None,
 ) -> Ranking:
-    """Return the ranking of some rows by a fitted ranker.
+    """Return the ranking of some rows by a fitted ranker, which has its preparation.
 
     Args:
         config: the config; `answer.visits` is the number of visits.
-        ranker: the ranker, with its preparation.
+        ranker: the ranker.
         evidence: labelled rows with scores of fits that have not seen them.
         learned: what there is to say about them.
         raw: the rows to rank.
         features: their features; made from the rows by default.
-        free: a ranker that was fitted without the constraints, and what its scores out of fold say; None for none.
-
-    Raises:
-        DataError: rows that cannot be used.
+        free: a ranker that was fitted without the constraints, and its evidence.
     """
     from ltr.answer import Rows, cell_text, make_answer
 
-    encodings, warnings = ranker_encodings(ranker), list[str]()
+    encodings, warnings = _encodings(ranker), list[str]()
     if features is None:
         preparation = ranker.preparation_
         new_values = config.answer.new_values or (preparation is not None and preparation.new_values)
@@ -598,12 +538,6 @@ def _counts_from_0(index: pd.Index[Any]) -> bool:
 class Ranking:
     """A ranked list: its page, its rows, and the fitted ranker, which ranks further tables as they are.
 
-    Attributes:
-        answer: the page as plain data, see `ltr.answer.Answer`.
-        ranker: the fitted ranker, which takes frames of raw columns.
-        evidence: the labelled rows, with scores of fits that have not seen them.
-        config: the config that repeats it.
-
     Examples:
         >>> import pandas as pd, ltr
         >>> rng = np.random.default_rng(0)
@@ -616,10 +550,10 @@ class Ranking:
         50
     """
 
-    answer: Answer
-    ranker: Ranker
-    evidence: Evidence
-    config: Config
+    answer: Answer  # the page as plain data
+    ranker: Ranker  # the fitted ranker, which takes frames of raw columns
+    evidence: Evidence  # the labelled rows, with scores of fits that have not seen them
+    config: Config  # the config that repeats it
     _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
     _free: tuple[AutoRanker, Evidence] | None = None  # what the price of constraints comes from; None after `load`
 
@@ -668,14 +602,11 @@ class Ranking:
             data: a pandas or polars frame with the columns of the table as they are, or the path of a file.
             visits: number of rows to visit; as before by default.
             new_values: whether most rows may have texts in a column that no labelled row had.
-
-        Raises:
-            DataError: rows that cannot be used.
         """
         from trainers.task.data import as_pandas
 
         path = isinstance(data, str | Path)
-        encodings = ranker_encodings(self.ranker)
+        encodings = _encodings(self.ranker)
         plain = {one.column for one in encodings if one.plain}
         options = self.config.data
         raw = raw_new(
@@ -689,17 +620,10 @@ class Ranking:
         return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
 
     def why(self, row: object) -> pd.DataFrame:
-        """Return what puts a row where it is: each column, with the chance of a hit if its cell were typical.
+        """Return what puts the row with an id where it is: each column, with the chance if its cell were typical.
 
-        Args:
-            row: the row's id, as the list has it.
-
-        Returns:
-            A frame by column, the strongest reason first: the ``value``, what is ``typical``, the ``chance`` of the row
-            and that ``if typical``.
-
-        Raises:
-            KeyError: no row, or more than one, has this id.
+        The frame has the strongest reason first: the ``value``, what is ``typical``, the ``chance`` of the row and that
+        ``if typical``. A KeyError says that no row, or more than one, has this id.
         """
         rows, _, _ = self._known()
         at = [number for number, name in enumerate(rows.names) if name == str(row)]
@@ -750,11 +674,7 @@ class Ranking:
     def save(self, folder: str | Path) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
 
-        Args:
-            folder: where to write; made where it is not there, and written over where it has an earlier page.
-
-        Raises:
-            RunError: a folder with other files in it, or one that cannot be written to.
+        An earlier page in it is written over; other files there are a `RunError`.
         """
         from trainers.ranking_files import write_ranking
 
@@ -762,11 +682,7 @@ class Ranking:
 
     @classmethod
     def load(cls, folder: str | Path) -> Ranking:
-        """Return the ranking that `save` wrote, without the rows of its list: it ranks further ones.
-
-        Raises:
-            RunError: a folder without a page, or with files that are missing or damaged.
-        """
+        """Return the ranking that `save` wrote, without the rows of its list: it ranks further ones."""
         from trainers.ranking_files import read_ranking
 
         return read_ranking(Path(folder))

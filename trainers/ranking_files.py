@@ -49,11 +49,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_ranking(ranking: Ranking, folder: Path, note: Callable[[str], None] = lambda text: None) -> Path:
-    """Write a ranking into a folder, and return the folder; `note` is called with what could not be written.
-
-    Raises:
-        RunError: a folder with other files in it, or one that cannot be written to.
-    """
+    """Write a ranking into a folder, and return the folder; `note` is called with what could not be written."""
     check_folder(folder)
     with writing(folder, "--output"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,19 +108,14 @@ def config_text(config: Config, folder: Path) -> str:
         tree["baselines"] = {"auto": auto}
     if exact := config.exact.model_dump(exclude_defaults=True, include={*DEMANDS, "demands"}):
         tree["exact"] = exact
-    memory = (
-        "" if config.data.path != FRAME else "# The table was a frame in memory: write it to a file and name that.\n"
-    )
+    told = "# The table was a frame in memory: write it to a file and name that.\n"
+    memory = told if config.data.path == FRAME else ""
     head = "# ltr rank gives the same page again; ltr run compares methods on a test set. ltr options lists all keys.\n"
     return f"{head}{memory}\n{dump_toml(tree)}"
 
 
 def read_answer(folder: Path) -> Answer:
-    """Return the page in a folder.
-
-    Raises:
-        RunError: a folder without a page, or with a damaged one.
-    """
+    """Return the page in a folder; a `RunError` says that there is none, or a damaged one."""
     from ltr.answer import Answer
 
     page = read_json(folder / PAGE, _ADVICE)
@@ -137,12 +128,7 @@ def read_answer(folder: Path) -> Answer:
 def read_ranking(folder: Path, method: str | None = None) -> Ranking:
     """Return the ranking in the folder of a ranking or of a run, without the rows of its list.
 
-    Args:
-        folder: the folder.
-        method: a method of the run, which then ranks in place of the one that the page is of.
-
-    Raises:
-        RunError: a folder without a page, or with files that are missing or damaged.
+    A `method` of the run ranks in place of the one that the page is of.
     """
     from trainers.ranking import Ranking
 
@@ -155,11 +141,7 @@ def read_ranking(folder: Path, method: str | None = None) -> Ranking:
 
 
 def read_ranker(folder: Path, method: str | None = None) -> Ranker:
-    """Return the fitted ranker of a ranking, or of a method of a run, which takes the columns of the table.
-
-    Raises:
-        RunError: no such ranker, or a damaged one.
-    """
+    """Return the fitted ranker of a ranking, or of a method of a run, which takes the columns of the table."""
     from ltr.rankers import Ranker
     from trainers.run.predict import ranker_of
 
@@ -174,11 +156,7 @@ def read_ranker(folder: Path, method: str | None = None) -> Ranker:
 
 
 def read_evidence(folder: Path, method: str | None = None) -> Evidence:
-    """Return the labelled rows that the chances of a ranking, or of a method of a run, come from.
-
-    Raises:
-        RunError: a method that is not finished, or a file that is missing or damaged.
-    """
+    """Return the labelled rows that the chances of a ranking, or of a finished method of a run, come from."""
     from ltr.answer import Evidence
     from trainers.run.methods import load_scores
 

@@ -22,13 +22,9 @@ A record is a JSON object::
     first_k                     {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see
                                 `trainers.task.measures.Task.first_k`
     constraints                 {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"},
-                                where both stages are bound: statistics and first K rows of the base that was fitted
-                                under the constraints
-    demands                     {"reached": [{"demand", "what", "value", "met"}, ...], "price": {"statistic", "value",
-                                "bound", "free", "free_bound"}, "free", "new": [{"value", "low", "high"}, ...]}: demands
-                                on the training list, what they cost there, None where that was not computed, whether
-                                the ranker is that without demands, and what the test set has of each, with a 90 %
-                                interval; left out without demands
+                                where both stages are bound: statistics and first K rows of the base so fitted
+    demands                     a `DemandOutcome` as JSON, with "new": [{"value", "low", "high"}, ...], what the test
+                                set has of each demand, with a 90 % interval; left out without demands
     choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
     message                     what else the user should know
     trace                       [[seconds, incumbent, bound, nodes], ...]
@@ -80,12 +76,7 @@ _Point = TypeVar("_Point")
 
 
 def thinned(points: Sequence[_Point], most: int = POINTS) -> list[_Point]:
-    """Return at most `most` of the points, the last among them: dense at the beginning, where most changes.
-
-    Examples:
-        >>> thinned(range(1, 101), 5)
-        [1, 3, 10, 32, 100]
-    """
+    """Return at most `most` of the points, the last among them: dense at the beginning, where most changes."""
     if len(points) <= most:
         return list(points)
     chosen = np.unique(np.geomspace(1, len(points), most).round().astype(int)) - 1
@@ -93,12 +84,7 @@ def thinned(points: Sequence[_Point], most: int = POINTS) -> list[_Point]:
 
 
 def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:
-    """Return whether a bound is that of a perfect order.
-
-    Examples:
-        >>> is_trivial(13.1, 13.1), is_trivial(12.9, 13.1), is_trivial(None, 13.1)
-        (True, False, False)
-    """
+    """Return whether a bound is that of a perfect order."""
     return bound is not None and trivial_bound is not None and math.isclose(bound, trivial_bound, rel_tol=1e-9)
 
 
@@ -159,11 +145,7 @@ def check_types(record: Mapping[str, Any]) -> None:
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Refuse an object that is not a record.
-
-    Raises:
-        ValueError: keys are missing, the training set has no statistic, or lists and data differ in length.
-    """
+    """Raise ValueError for an object that is not a record: keys are missing, or its numbers do not fit each other."""
     if not (record.keys() >= _KEYS and record["train"]):
         raise ValueError(f"not a record: {record}")
     check_types(record)

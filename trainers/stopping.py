@@ -21,14 +21,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class StopFlag:
     """Context in which the first SIGINT or SIGTERM only raises a flag; the second raises KeyboardInterrupt.
 
-    Unless `forced`, all signals wait for `check`. In a thread other than the main one signals cannot be handled, and
-    nothing changes.
-
-    Examples:
-        >>> with StopFlag() as stop:
-        ...     signal.raise_signal(signal.SIGINT)
-        >>> stop.raised
-        True
+    Unless `forced`, all signals wait for `check`. In a thread other than the main one nothing changes.
     """
 
     def __init__(self, *, forced: bool = True) -> None:
@@ -56,10 +49,7 @@ class StopFlag:
 
 @contextlib.contextmanager
 def stopped_once() -> Iterator[None]:
-    """Return a context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing.
-
-    It is for work with a quick end that must not be interrupted. In threads other than the main one nothing changes.
-    """
+    """Return a context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for other in _SIGNALS:
@@ -73,10 +63,9 @@ def stopped_once() -> Iterator[None]:
 def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[], int]) -> int:
     """Return the exit code of a process, and ignore Ctrl-C from then on.
 
-    Args:
-        work: returns the code. It receives a function to call once its modules are imported: until then Ctrl-C ends the
-            process at once, because a KeyboardInterrupt within an import may become any other error.
-        interrupted: returns the code where a KeyboardInterrupt, or an error that libraries made of one, ended `work`.
+    `work` returns the code. It receives a function to call once its modules are imported: until then Ctrl-C ends the
+    process at once, because a KeyboardInterrupt within an import may become any other error. `interrupted` returns the
+    code where a KeyboardInterrupt, or an error that libraries made of one, ended `work`.
     """
     over, interrupts = False, 0
 

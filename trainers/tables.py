@@ -22,13 +22,7 @@ def number(value: float | None, form: str | None = None) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | None = None) -> str:
-    """Return a table as GitHub reads it.
-
-    Args:
-        header: headings of the columns.
-        rows: cells of each row.
-        left: how many columns, from the left, hold text; the others hold numbers and are aligned to the right. All
-            columns are text when None.
+    """Return a table as GitHub reads it; columns after the first `left` hold numbers, aligned to the right.
 
     Examples:
         >>> print(markdown_table(["method", "dcg"], [["ranknet", "3.1"]], left=1))
@@ -50,11 +44,7 @@ def folded_table(
 ) -> Table:
     """Return a table for a terminal; texts that are too long are folded, between words if they can be.
 
-    Args:
-        headings: headings of the columns.
-        rows: the cells of each row.
-        whole: headings of columns that are never folded.
-        right: headings of columns that are aligned to the right.
+    The columns with headings `whole` are never folded, those of `right` are aligned to the right.
     """
     from rich.cells import cell_len
     from rich.table import Table
@@ -80,13 +70,8 @@ def stacked_tables(
 ) -> Iterator[Table]:
     """Yield a table for a terminal, or several of fewer columns that fit the width, each with the first column.
 
-    Args:
-        columns: heading and cells of each column; the first has the names of the rows, which are folded where they do
-            not fit. No other cell is folded or cut.
-        title: title of the first table.
-        width: columns of the terminal.
-        left: headings of columns that are aligned to the left.
-        bold: name of a row in bold type.
+    Only the names of the rows, in the first column, are folded where they do not fit. Columns with headings `left` are
+    aligned to the left, and the row named `bold` is bold.
     """
     from rich.cells import cell_len
     from rich.table import Table

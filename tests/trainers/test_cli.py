@@ -113,18 +113,6 @@ def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
     assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
 
 
-def test_quiet_prints_only_the_table(workplace, capsys):
-    assert main(["run", "quick.toml", "-q", "exact.enabled=false"]) == 0
-    out, err = capsys.readouterr()
-    assert "run quick" in out
-    assert err == ""
-
-
-def replace(old, new):
-    """A change to the table."""
-    return lambda folder: (folder / "table.csv").write_text((folder / "table.csv").read_text().replace(old, new))
-
-
 def edit(name, text):
     return lambda folder: (folder / name).write_text(text)
 
@@ -135,27 +123,14 @@ USER_ERRORS = [
     (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
     (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
     (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
-    (["run", "quick.toml"], replace("hours", "hour"), None),
     (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
     (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
-    (
-        ["run", "quick.toml"],
-        edit("table.csv", "id,age,failed\n1,2,0\n2,inf,1\n"),
-        "column 'age' must hold finite numbers, got inf in row 2",
-    ),
     (
         ["run", "quick.toml"],
         edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,old,0\n"),
         "column 'age' must hold numbers, got 'old' in row 5; data.missing = [\"old\"]",
     ),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,2\n"), "labels must be 0 or 1, got 2"),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,1\n2,3,1\n"), "must hold both classes"),
     (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
-    (
-        ["run", "quick.toml"],
-        edit("table.csv", "id,age,failed\n1,0,0\n2,1e-200,1\n"),
-        "got 0.0 to 1e-200 in column 'age'",
-    ),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
     (["show", "nothing"], None, "no run folder at nothing"),
@@ -168,20 +143,10 @@ def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsy
         spoil(workplace)
     code = main([*arguments, "--quiet"] if arguments[0] == "run" else arguments)
     err = capsys.readouterr().err
-    if message is None:
-        assert code == 0  # renaming a column is no error until something names it
-        return
     assert code == 2
     assert err.startswith("ltr: error: ")
     assert message in err
     assert "Traceback" not in err
-
-
-def test_options_lists_every_key(capsys):
-    assert main(["options"]) == 0
-    out = capsys.readouterr().out
-    assert "exact.top_k" in out
-    assert "baselines.rankboost.rounds" in out
 
 
 def test_the_module_is_the_command():
@@ -229,34 +194,22 @@ def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
 
 
 DAMAGE = [
-    ("run.json", "", ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
-    ("run.json", '{"data": 3}', ["predict", "table.csv"], "run.json: cannot be read or is damaged"),
-    ("exact/model.json", "garbled", ["predict", "table.csv"], "model.json: cannot be read or is damaged"),
-    (
-        "ranknet/model.json",
-        "",
-        ["predict", "table.csv", "--method", "ranknet"],
-        "model.json: cannot be read or is damaged",
-    ),
-    ("results.json", "[]", ["show"], "results.json: cannot be read or is damaged"),
+    ("run.json", "", ["predict", "table.csv"]),
+    ("run.json", '{"data": 3}', ["predict", "table.csv"]),
+    ("exact/model.json", "garbled", ["predict", "table.csv"]),
+    ("results.json", "[]", ["show"]),
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "command", "message"), DAMAGE)
-def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text, command, message):
+@pytest.mark.parametrize(("name", "text", "command"), DAMAGE)
+def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text, command):
     run = tmp_path / "quick"
     shutil.copytree(finished, run)
-    (run / name).unlink()
-    if text is not None:
-        (run / name).write_text(text)
-    arguments = [str(finished.parents[1] / word) if word == "table.csv" else word for word in command[1:]]
-    code = main([command[0], str(run), *arguments])
+    (run / name).write_text(text)
+    arguments = [str(finished.parents[1] / word) for word in command[1:]]
+    assert main([command[0], str(run), *arguments]) == 2
     err = capsys.readouterr().err
-    if message is None:
-        assert code == 0
-        return
-    assert code == 2
-    assert message in err
+    assert f"{name.rpartition('/')[2]}: cannot be read or is damaged" in err
     assert "--fresh" in err
 
 

@@ -32,26 +32,19 @@ def lines(error):
 
 BAD = [
     ("sede", 3, "sede: unknown key (did you mean 'seed'?), got 3"),
-    ("exact.topk", 100, "exact.topk: unknown key (did you mean 'top_k'?), got 100"),
     ("surogate.losses", [], "surogate: unknown key (did you mean 'surrogate'?), got {\"losses\": []}"),
     ("baselines.rankboost.round", 9, "baselines.rankboost.round: unknown key (did you mean 'rounds'?), got 9"),
     ("tracking.qqq", 1, "tracking.qqq: unknown key; known are loggers, every, figures, got 1"),
     ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
-    ("name", "..", "name: must be letters, digits"),
     ("seed", -1, "seed: must be >= 0, got -1"),
     ("seed", 2**31, "seed: must be <= 2147483647, got 2147483648"),
-    ("exact.seed", 3_000_000_000, "exact.seed: must be <= 2147483647, got 3000000000"),
-    ("data.seed", 2**31, "data.seed: must be <= 2147483647"),
-    ("data.split_seed", 2**31, "data.split_seed: must be <= 2147483647"),
     ("seed", 1.5, "seed: must be an integer, got 1.5"),
     ("seed", True, "seed: must be an integer, got true"),
-    ("seed", "0", 'seed: must be an integer, got "0"'),
     ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
     ("data.path", "t.csv", 'data.path: must not be given beside name: the data come from one place, got "t.csv"'),
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
     ("data.train_fraction", 1.0, "data.train_fraction: must be < 1"),
     ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
-    ("surrogate.validation", 1.0, "surrogate.validation: must be < 1"),
     ("surrogate.scale", "quantile", "surrogate.scale: goes with neural scorers only"),
     ("surrogate.clip", 1.0, 'surrogate.clip: goes with optimizer = "adam" only'),
     (
@@ -59,16 +52,13 @@ BAD = [
         ["ranknet", "hing"],
         "surrogate.losses[1]: loss: unknown name 'hing' (did you mean 'hinge'?); known are ranknet",
     ),
-    ("surrogate.losses", ["p_norm_push(q=2)"], "surrogate.losses[0]: loss p_norm_push: takes p=..."),
     ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),
     ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
     ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
     ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
     ("surrogate.hidden", "8,x", 'surrogate.hidden[1]: must be an integer, got "x"'),
     ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
-    ("surrogate.batch_size", 32, 'surrogate.batch_size: goes with optimizer = "adam" only'),
     ("surrogate.l2", -0.1, "surrogate.l2: must be >= 0, got -0.1"),
-    ("surrogate.device", "gpu", "surrogate.device: must be 'cpu', 'cuda' or 'auto'"),
     (
         "baselines.methods",
         ["rankbost"],
@@ -80,7 +70,6 @@ BAD = [
     ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
     ("exact.statistic", "ap", "exact.statistic: statistic ap: average precision is no sum of weights of ranks, so it"),
     ("exact.statistic", "hits@50", "exact.statistic: must have a cutoff below top_k = 50: all of that list are among"),
-    ("card.statistic", "ap@9", "card.statistic: statistic ap@9: average precision is no sum of weights of ranks"),
     ("statistics.report", ["precision"], "statistics.report[0]: statistic precision: a cutoff is needed"),
     ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one per rank"),
     ("exact.statistic", "weights(" + ",".join(map(str, range(50))) + ")", "exact.statistic: goes with choose = false"),
@@ -95,7 +84,6 @@ BAD = [
         "subrank",
         "exact.method: the subrank model needs a RerankProblem with one list of labels 0 and 1 and ties='subrank'",
     ),
-    ("statistics.report", ["auc@3"], "statistics.report[0]: statistic auc: takes no cutoff, got @3"),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
     ("tracking.every", 0, 'tracking.every: must be an integer >= 1, or "auto", got 0'),
 ]
@@ -134,10 +122,8 @@ def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_to
 
 
 def test_a_run_needs_a_method():
-    tree = MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}}
-    with pytest.raises(ConfigError) as error:
-        parse_config(tree)
-    assert lines(error)[0].startswith("surrogate.losses: must name a loss, or baselines.methods a method")
+    with pytest.raises(ConfigError, match=r"surrogate\.losses: must name a loss, or baselines\.methods a method"):
+        parse_config(MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}})
 
 
 def write(folder, text):
@@ -166,13 +152,10 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("exact.topk=3", "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
         ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
         ("exact.base=svm", "exact.base: must be a method of this run"),
-        ("surrogate.losses=ranknet,hing", "surrogate.losses[1]: loss: unknown name 'hing'"),
         ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
         ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
-        ("surrogate.hidden=4000000000000", "surrogate.hidden[0]: must be <= 65536, got 4000000000000"),
         ("exact.statistic=" + "x" * 100_000, "exact.statistic: statistic: unknown name 'xxx"),
     ],
 )
@@ -202,7 +185,6 @@ def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):
     ("text", "message"),
     [
         ("seed = x\n", "is not valid TOML: Invalid value (at line 1, column 8)"),
-        ("seed = 1\nseed = 2", "is not valid TOML:"),
         ("seed = " + "[" * 5000 + "]" * 5000, "is not valid TOML:"),
     ],
 )

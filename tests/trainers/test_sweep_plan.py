@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.trainers.sweeping import EXPERIMENT, ONE_SPLIT, write
-from trainers.arguments import shard
 from trainers.config import EXACT, parse_config
 from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
+from trainers.parser import shard
 from trainers.plan import plan
 from trainers.sweep.runner import Shard, part
 

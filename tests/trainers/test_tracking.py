@@ -18,7 +18,7 @@ from trainers.config.errors import ConfigError
 from trainers.display import Display
 from trainers.loggers import Logger, Loggers, event_tag
 from trainers.run.experiment import run_experiment
-from trainers.run.overview import chart_layout
+from trainers.run.page import chart_layout
 from trainers.run.tracking import Tracker, read_log
 from trainers.tables import markdown_table
 
@@ -121,7 +121,7 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
 
 
 def test_without_loggers_only_lines_are_written(tmp_path):
-    with Tracker(tmp_path / "scalars.jsonl") as log:
+    with Tracker(tmp_path / "scalars.jsonl", loggers(tmp_path)) as log:
         log.log(1, values(1))
         log.finish({"method": "x"}, {"train/dcg": 1.0})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["scalars.jsonl"]

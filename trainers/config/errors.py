@@ -46,19 +46,14 @@ def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mappi
     """Return the findings in a pydantic error on `model`; overridden values are marked."""
     found = []
     for item in error.errors():
-        location = item["loc"]
-        path = dotted(location)
-        value = NOTHING if item["type"] == "missing" else item["input"]
+        path, value = dotted(item["loc"]), NOTHING if item["type"] == "missing" else item["input"]
         found.append(Finding(path, _rule(item, model), value, from_command_line=path.split("[")[0] in overrides))
     return found
 
 
 def dotted(location: Iterable[int | str]) -> str:
     """Return ``surrogate.losses[1]`` for ("surrogate", "losses", 1)."""
-    text = ""
-    for part in location:
-        text += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return text.removeprefix(".")
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
 # pydantic's error type -> what the value must be; {name} is filled from the error's context

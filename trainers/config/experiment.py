@@ -1,8 +1,4 @@
-"""The config of an experiment: read from TOML, overridden from the command line, checked as a whole.
-
-`load_config` returns a `Config`, or raises one `ConfigError` that lists everything wrong with it: dotted path, rule and
-value received.
-"""
+"""The config of an experiment: read from TOML, overridden from the command line, checked as a whole."""
 
 from __future__ import annotations
 
@@ -15,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, StrictStr, ValidationError
 from pydantic.fields import FieldInfo
 
+from ltr.checks import nearest
 from ltr.statistics import LOG_LOSS, RankStatistic
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
 from trainers.config.sections import (
@@ -99,15 +96,11 @@ class Config(Section):
         exact = (self.exact.statistic,) if self.exact.enabled or not self.card.enabled else ()
         return tuple(dict.fromkeys((*exact, *card, *self.statistics.report)))
 
-    def all_clashes(self) -> Iterator[Clash]:
-        """Yield the keys, by dotted path, that do not go with others."""
-        for name, section in self:
-            if isinstance(section, Section):
-                yield from ((f"{name}.{key}", rule, value) for key, rule, value in section.clashes())
-        yield from self.clashes()
-
     def clashes(self) -> Iterator[Clash]:
-        """Require a method, and the exact stage's base among the methods."""
+        """Yield what does not go together in a section, and across sections: methods, their base, columns, labels."""
+        for section, options in self:
+            if isinstance(options, Section):
+                yield from ((f"{section}.{key}", rule, value) for key, rule, value in options.clashes())
         names, column = (*self.surrogate.losses, *self.baselines.names), self.exact.score_column
         if not names and column is None and (self.exact.enabled or not self.card.enabled):
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
@@ -182,13 +175,9 @@ class Config(Section):
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read the config of a TOML file and apply overrides such as ``exact.top_k=100``.
 
-    A file may take over the keys of another one, ``extends = "common.toml"``. A relative path of the data (``path``,
-    ``test_path`` or ``validation_path``) starts from the folder of the file that contains it, and from the current
-    folder where it is given as an override. Losses and estimators that it names by import path are imported to be
-    checked, except within `ltr.checks.trusting` (False).
-
-    Raises:
-        ConfigError: everything that is wrong, at once.
+    A relative path of the data starts from the folder of the file that contains it, and from the current folder where
+    it is given as an override. Losses and estimators that it names by import path are imported to be checked, except
+    within `ltr.checks.trusting` (False). A `ConfigError` has everything that is wrong.
     """
     path = Path(path)
     tree, given, findings = apply_overrides(config_tree(path), overrides)
@@ -197,11 +186,7 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def config_tree(path: Path) -> dict[str, Any]:
-    """Return the tree of an experiment's TOML file, with the name that it has by its file.
-
-    Raises:
-        ConfigError: the file cannot be read, or is the config of a sweep.
-    """
+    """Return the tree of an experiment's TOML file, with the name that it has by its file."""
     tree = dict(read_experiment(path))
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
@@ -218,14 +203,8 @@ def parse_config(
 ) -> Config:
     """Check a tree of tables field by field, then across fields, and return its config.
 
-    Args:
-        tree: tables as `tomllib` gives them.
-        source: name of the origin, for errors.
-        overrides: dotted paths that came from the command line, for errors.
-        findings: errors found before.
-
-    Raises:
-        ConfigError: all fields that are wrong by themselves; if there are none, all that do not go together.
+    A `ConfigError` names all fields that are wrong by themselves; if there are none, all that do not go together. It
+    names the `source`, says which dotted paths were `overrides`, and begins with earlier `findings`.
 
     Examples:
         >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
@@ -244,7 +223,7 @@ def parse_config(
     except ValidationError as error:
         raise ConfigError(source, [*findings, *findings_of(error, Config, overrides)]) from None
     found = list(findings)
-    for path, rule, value in config.all_clashes():
+    for path, rule, value in config.clashes():
         given = path.split("[")[0] in overrides
         found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
     if found:
@@ -259,29 +238,33 @@ def resolved_toml(config: Config) -> str:
 
 def describe_keys(model: type[BaseModel] = Config, prefix: str = "") -> Iterator[tuple[str, str, str]]:
     """Yield every key of a config with its default in TOML and its meaning."""
-    for key, field in fields_of(model, prefix):
+    for key, field in _fields_of(model, prefix):
         none = field.is_required() or field.default in (None, {})
         text = "" if none else dump_toml({"x": field.default}).removeprefix("x = ").strip()
         yield key, text, field.description or ""
 
 
 @functools.cache
-def key_fields() -> dict[str, FieldInfo]:
-    """Return the field of every key of an experiment."""
-    return dict(fields_of(Config))
-
-
-@functools.cache
 def free_keys() -> frozenset[str]:
     """Return the keys that do not change results."""
-    return frozenset(key for key, field in key_fields().items() if field.json_schema_extra == FREE)
+    return frozenset(key for key, field in _fields_of(Config) if field.json_schema_extra == FREE)
 
 
-def fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+def rule_of_unknown(key: str, others: Iterable[str] = ()) -> str | None:
+    """Return why a dotted text is no key of an experiment, with the nearest one, also among others; None for a key."""
+    keys = [known for known, _ in _fields_of(Config)]
+    if key in keys:
+        return None
+    if any(known.startswith(f"{key}.") for known in keys):
+        return "is a section: name its keys"
+    return f"unknown key{nearest(key, (*keys, *others))}"
+
+
+def _fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Yield the fields of a model and of its sections by dotted key."""
     for name, field in model.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, BaseModel):
-            yield from fields_of(section, f"{prefix}{name}.")
+            yield from _fields_of(section, f"{prefix}{name}.")
         else:
             yield prefix + name, field

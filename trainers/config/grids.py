@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PlainValidator, StrictStr, ValidationError
+from pydantic import AfterValidator, Field, StrictStr, ValidationError
 
-from ltr.checks import nearest
+from ltr.checks import is_whole, nearest
 from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
-from trainers.config.experiment import Config, describe_keys, free_keys, parse_config
-from trainers.config.sections import FileName, Section, option
+from trainers.config.experiment import Config, describe_keys, free_keys, parse_config, rule_of_unknown
+from trainers.config.sections import FileName, Section, checked, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 from trainers.config.tuning import TuneConfig
 
@@ -45,16 +45,18 @@ def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
 _Names = Annotated[tuple[StrictStr, ...], Field(strict=False), AfterValidator(_not_empty)]
 
 
-def _splits(value: object) -> int | tuple[int, ...]:
-    seeds = tuple(value) if isinstance(value, list | tuple) else ()
-    if seeds and all(type(seed) is int and 0 <= seed < 2**31 for seed in seeds) and len(set(seeds)) == len(seeds):
-        return seeds
-    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MOST_SPLITS:
-        return value
-    raise ValueError(f"must be an integer from 1 to {_MOST_SPLITS}, or a list of different seeds from 0 to 2^31 - 1")
+def _are_seeds(value: object) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and len(set(value)) == len(value) and all(type(x) is int and 0 <= x < 2**31 for x in value)
+    return is_whole(value) and 1 <= value <= _MOST_SPLITS
 
 
 _MOST_SPLITS = 100_000
+_SPLITS = checked(
+    f"must be an integer from 1 to {_MOST_SPLITS}, or a list of different seeds from 0 to 2^31 - 1",
+    _are_seeds,
+    lambda value: value if isinstance(value, int) else tuple(value),
+)
 
 
 class GridConfig(Section):
@@ -63,9 +65,7 @@ class GridConfig(Section):
     name: FileName = option("methods", "name of the table that the grid belongs to")
     title: StrictStr = option("", "title of that table")
     experiments: _Names = option(..., "config files of experiments, relative to the sweep's")
-    splits: Annotated[int | tuple[int, ...], PlainValidator(_splits)] = option(
-        10, "number of splits, seeds 0, 1, ..., or the seeds"
-    )
+    splits: Annotated[int | tuple[int, ...], _SPLITS] = option(10, "number of splits, seeds 0, 1, ..., or the seeds")
     methods: _Names | None = option(None, "methods of the experiments; all when left out")
     best_of: StrictStr | None = option(
         None, "a varied key: the report shows its best value only, by the mean on the test sets"
@@ -114,14 +114,9 @@ class Grid:
 
 
 def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepConfig, tuple[Grid, ...]]:
-    """Read the sweep of a TOML file and check all its experiments.
+    """Read the sweep of a TOML file and check all its experiments; a `ConfigError` has everything that is wrong.
 
-    Args:
-        path: the file.
-        overrides: ``key=value`` for the sweep's own keys, or for keys of every experiment.
-
-    Raises:
-        ConfigError: everything that is wrong, at once.
+    Overrides ``key=value`` are of the sweep's own keys, or of keys of every experiment.
     """
     path = Path(path)
     tree = read_toml(path)
@@ -166,11 +161,8 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
 def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:
     """Return keys with their defaults and meanings, those of an experiment and, under titles, of sweeps and searches.
 
-    Args:
-        wanted: sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty.
-
-    Raises:
-        ConfigError: what there is no section or key of, with the nearest ones.
+    `wanted` are sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty. A `ConfigError` names
+    those that there are not.
 
     Examples:
         >>> [key for key, default, meaning in keys_of(["exact.top_k", "tracking"])[""]]
@@ -276,16 +268,15 @@ class _Reader:
 
 _SEED = "must be left out: splits are the seeds"
 _IN_FILE = {"grid": "is set in the file only: there may be several grids", "seed": _SEED}
-_KEYS = tuple(key for key, *_ in describe_keys())
-_TABLES = ("card.cuts.", "card.signs.", "card.point_limits.")  # keys below these are names of the data
+_TABLES = ("card.cuts.", "card.signs.", "card.point_limits.", "exact.signs.")  # keys below are names of the data
 # keys that a grid may not vary, or sections of them
 _NOT = {
     "name": "must not be varied: it is the row of the table",
     "data": "must not be varied: data sets are rows of the table, each an experiment of its own name",
-    "surrogate.losses": "must not be varied: methods chooses them",
-    "baselines.methods": "must not be varied: methods chooses them",
-    "exact.enabled": "must not be varied: methods chooses it",
-    "card.enabled": "must not be varied: methods chooses it",
+    **dict.fromkeys(
+        ("surrogate.losses", "baselines.methods", "exact.enabled", "card.enabled"),
+        "must not be varied: methods chooses them",
+    ),
     **dict.fromkeys(free_keys(), "must not be varied: results do not depend on it"),
 }
 
@@ -293,13 +284,12 @@ _NOT = {
 def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
     """Yield keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
     for key, value in leaves.items():
-        if any(known.startswith(f"{key}.") for known in _KEYS):
-            if table == "vary" or value != {}:
-                yield key, "is a section: name its keys", value
-        elif key not in _KEYS and not (table == "set" and key.startswith(_TABLES)):
-            yield key, f"unknown key{nearest(key, _KEYS)}", value
-        elif key == "seed":
+        if table == "set" and (key.startswith(_TABLES) or value == {}):
+            continue
+        if key == "seed":
             yield key, _SEED, value
+        elif (rule := rule_of_unknown(key)) is not None:
+            yield key, rule, value
         elif table == "set":
             continue
         elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:

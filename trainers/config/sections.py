@@ -11,7 +11,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -72,6 +72,25 @@ Clash = tuple[str, str, object]
 """A field that does not go with others: its name, the rule that it breaks, and its value."""
 
 
+def checked(
+    rule: str, holds: Callable[[Any], object], read: Callable[[Any], Any] = lambda value: value
+) -> PlainValidator:
+    """Return a validator of values of which something holds, as `rule` states, and how they are kept."""
+
+    def check(value: object) -> object:
+        if not holds(value):
+            raise ValueError(rule)
+        return read(value)
+
+    return PlainValidator(check)
+
+
+def _whole_or(word: str, least: int) -> PlainValidator:
+    """Return a validator of an integer of at least `least`, or of the word for everything."""
+    rule = f'must be an integer >= {least}, or "{word}"'
+    return checked(rule, lambda value: value == word or (is_whole(value) and value >= least))
+
+
 def _statistic(text: str) -> str:
     return str(RankStatistic.parse(text))
 
@@ -79,21 +98,6 @@ def _statistic(text: str) -> str:
 def _maximised(text: str) -> str:
     RankStatistic.parse(text).check_linear()
     return text
-
-
-def _yes_no_or_names(value: object) -> bool | tuple[str, ...]:
-    if isinstance(value, bool):
-        return value
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
-        raise ValueError("must be true, false, or a list of column names")
-    return tuple(names)
-
-
-def _tables(value: object) -> tuple[dict[str, Any], ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(one, dict) for one in value):
-        raise ValueError('must be a list of tables such as { at_least = 1, of = ["age"] }')
-    return tuple(value)
 
 
 def _of_cards(text: str) -> str:
@@ -112,8 +116,7 @@ PLAIN_LOSSES = (
 """Convex losses in their usual spelling, which need no check: torch takes a second to import."""
 
 
-_LOSSES = {*(name.partition("(")[0] for name in PLAIN_LOSSES), "lambda", "smooth"}
-"""Names of the built-in losses without options."""
+_LOSSES = {*(name.partition("(")[0] for name in PLAIN_LOSSES), "lambda", "smooth"}  # without their options
 
 
 def _loss(text: str) -> str:
@@ -174,48 +177,8 @@ def _split_integers(value: object) -> object:
     return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
 
 
-def _weight_or_balanced(value: object) -> float | str | None:
-    """Check the weight of the positives."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or value == "balanced" or (number and 0 < float(value) < math.inf):  # type: ignore[arg-type]
-        return float(value) if number else value  # type: ignore[arg-type, return-value]
-    raise ValueError('must be a number above 0, or "balanced"')
-
-
-def _whole_or(word: str, least: int) -> PlainValidator:
-    """Return a validator of an integer of at least `least`, or of the word for everything."""
-
-    def check(value: object) -> int | str:
-        if value == word:
-            return word
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f'must be an integer >= {least}, or "{word}"')
-        return value
-
-    return PlainValidator(check)
-
-
-def _yes_no_or_column(value: object) -> bool | str:
-    if not isinstance(value, bool | str) or value == "":
-        raise ValueError("must be true, false, or the name of a column of scores")
-    return value
-
-
 def _listed(value: Any) -> Any:  # noqa: ANN401  (a value of any key)
     return list(value) if isinstance(value, tuple) else value
-
-
-def _signed(value: object) -> object:
-    """Return a table of signs by column as a list, ``{age = "+"}`` as ``["+age"]``; split a string by `split_text`."""
-    if isinstance(value, Mapping):
-        return [f"{sign}{column}" for column, sign in value.items()]
-    return split_text(value)
-
-
-def _with_sign(text: str) -> str:
-    if text[:1] not in ("+", "-") or len(text) < 2:
-        raise ValueError('must be a column with its sign: "+age", or signs = {age = "+"}')
-    return text
 
 
 def _demand(text: str) -> str:
@@ -242,12 +205,7 @@ OfCards = Annotated[StrictStr, AfterValidator(_of_cards)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
-Signs = Annotated[
-    tuple[Annotated[StrictStr, AfterValidator(_with_sign)], ...],
-    BeforeValidator(_signed),
-    Field(strict=False),
-    AfterValidator(_unique),
-]
+Signs = dict[str, Literal["+", "-"]]
 # solvers and libraries take seeds of 31 bits
 Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
@@ -262,8 +220,19 @@ class Section(BaseModel):
         """Yield fields that do not go together."""
         yield from ()
 
+    def set_beside(self, names: Iterable[str], rule: str) -> Iterator[Clash]:
+        """Yield those of some fields that have another value than the default, with the rule against it."""
+        for name in names:
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                yield name, rule, _listed(value)
+
 
 _Name = Annotated[StrictStr, Field(min_length=1)] | None
+_POSITIVE_WEIGHT = checked(
+    'must be a number above 0, or "balanced"',
+    lambda value: value in (None, "balanced") or (not isinstance(value, bool) and 0 < as_float(value) < math.inf),
+    lambda value: value if value in (None, "balanced") else float(value),
+)
 
 
 class DataConfig(Section):
@@ -302,7 +271,7 @@ class DataConfig(Section):
         "it",
     )
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
-    positive_weight: Annotated[float | Literal["balanced"] | None, PlainValidator(_weight_or_balanced)] = option(
+    positive_weight: Annotated[float | Literal["balanced"] | None, _POSITIVE_WEIGHT] = option(
         None,
         "weight of rows with labels above 0 in training, where the others have 1, times data.weight; "
         "balanced gives both the same total weight",
@@ -346,21 +315,15 @@ class DataConfig(Section):
         columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
         columns += ["date_format", "first_year", "unlabelled"]
         if self.path is None:
-            for field in ("test_path", "validation_path", "features", *columns):
-                if (value := getattr(self, field)) not in (None, ()):
-                    yield field, "goes with path only: a named data set knows its columns", value
+            columns += ["test_path", "validation_path", "features"]
+            yield from self.set_beside(columns, "goes with path only: a named data set knows its columns")
         elif self.file_format == "svmlight":
-            for field in columns:
-                if (value := getattr(self, field)) not in (None, ()):
-                    yield field, "goes with tables only: a sparse file has no such columns", value
-        if self.dtype != "auto" and (self.path is None or self.file_format != "svmlight"):
-            rule = "goes with sparse text only: tables are read as they are stored"
-            yield "dtype", rule, self.dtype
+            yield from self.set_beside(columns, "goes with tables only: a sparse file has no such columns")
+        if self.path is None or self.file_format != "svmlight":
+            yield from self.set_beside(["dtype"], "goes with sparse text only: tables are read as they are stored")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
-            for field in ("train_fraction", "split_seed"):
-                if (value := getattr(self, field)) != type(self).model_fields[field].default:
-                    rule = "goes with data that are split: here the test set is given"
-                    yield field, rule, value
+            rule = "goes with data that are split: here the test set is given"
+            yield from self.set_beside(["train_fraction", "split_seed"], rule)
         if self.features and (both := sorted(set(self.features) & set(self.drop))):
             yield "drop", f"must not name the feature {both[0]!r}", list(self.drop)
         if both := sorted(set(self.numbers) & set(self.categories)):
@@ -489,22 +452,19 @@ class SurrogateConfig(Section):
         allowed = {"hidden": ("mlp", "attention"), "dropout": ("mlp", "attention"), "layer_norm": ("mlp",)}
         allowed |= {"blocks": ("attention",), "heads": ("attention",), "certify": ("linear",)}
         for field, scorers in allowed.items():
-            value = getattr(self, field)
-            if self.scorer not in scorers and value != type(self).model_fields[field].default:
+            if self.scorer not in scorers:
                 names = " or ".join(f'"{name}"' for name in scorers)
                 why = ": a network has no convex optimum" if field == "certify" else ""
-                yield field, f"goes with scorer = {names} only{why}", _listed(value)
-        if self.scorer == "linear" and self.scale != "standardize":
-            yield "scale", "goes with neural scorers only: linear weights are on the features", self.scale
+                yield from self.set_beside([field], f"goes with scorer = {names} only{why}")
+        if self.scorer == "linear":
+            yield from self.set_beside(["scale"], "goes with neural scorers only: linear weights are on the features")
         if self.certify and (name := next((n for n in self.losses if not _convex(n)), None)) is not None:
             yield "certify", f"goes with convex losses only, which {name} is not", True
         if self.scorer == "attention" and self.hidden is not None and self.hidden[-1] % self.heads:
             yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads
         if self.optimizer == "lbfgs":
-            for field in (*ADAM_ONLY, "dropout"):
-                if (value := getattr(self, field)) != type(self).model_fields[field].default:
-                    rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
-                    yield field, rule, value
+            rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
+            yield from self.set_beside((*ADAM_ONLY, "dropout"), rule)
 
 
 class LogisticRegressionConfig(Section):
@@ -619,6 +579,10 @@ class BaselinesConfig(Section):
         return tuple(text for text in self.methods if text not in _BASELINES)
 
 
+_YES_NO_OR_COLUMN = checked(
+    "must be true, false, or the name of a column of scores",
+    lambda value: isinstance(value, bool | str) and value != "",
+)
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 """Keys of the exact section that make its `Limits`."""
 
@@ -641,7 +605,7 @@ class ExactConfig(Section):
     choose: bool = option(
         True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
     )
-    base_score: Annotated[bool | str, PlainValidator(_yes_no_or_column)] = option(
+    base_score: Annotated[bool | str, _YES_NO_OR_COLUMN] = option(
         False,
         "correct the base score instead of replacing it: true, or the column of the data that holds the scores "
         "of a model from elsewhere, which then is the base",
@@ -652,7 +616,7 @@ class ExactConfig(Section):
     max_nonzeros: StrictInt | None = option(
         None, "largest number of columns used by base and exact stage together; no limit when left out", ge=1
     )
-    signs: Signs = option((), 'signs that weights must have: {age = "+", bmi = "-"}, or a list: ["+age", "-bmi"]')
+    signs: Signs = option({}, 'signs that weights must have: {age = "+", bmi = "-"}')
     required: Names = option((), "columns that base and exact stage must use")
     forbidden: Names = option((), "columns that neither stage may use")
     constraints: Names = option((), 'linear constraints on the weights of the columns: ["age >= 2*bmi"]')
@@ -701,8 +665,7 @@ class ExactConfig(Section):
 
     def column_demands(self) -> dict[str, Any]:
         """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
-        signs = {text[1:]: text[0] for text in self.signs}
-        return {**{name: getattr(self, name) for name in DEMANDS}, "signs": signs}
+        return {name: getattr(self, name) for name in DEMANDS}
 
     def measured(self) -> dict[str, ListDemand]:
         """Return the demands on the list, and what the front measures, by the key that states each."""
@@ -717,13 +680,9 @@ class ExactConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic = RankStatistic.parse(self.statistic)
-        rule = "goes with enabled = true only: it binds the exact stage and its base"
-        own = {"demands": self.demands, "front": self.front, "ranges": self.ranges}
-        for name, value in {**self.column_demands(), **own}.items():
-            if value and not self.enabled:
-                yield name, rule, value
-        if len(self.column_demands()["signs"]) < len(self.signs):
-            yield "signs", "must give a column one sign, not both", self.signs
+        if not self.enabled:
+            rule = "goes with enabled = true only: it binds the exact stage and its base"
+            yield from self.set_beside((*DEMANDS, "demands", "front", "ranges"), rule)
         if self.spread is not None and self.choose:
             yield "spread", "goes with choose = false only: the choice compares several", self.spread
         elif self.spread is not None and self.base_score is False:
@@ -737,9 +696,8 @@ class ExactConfig(Section):
             yield "integer", rule, self.integer
         if self.integer is not None and self.recentre is not None:
             yield "recentre", "goes with real weights only: points stay whole", self.recentre
-        if self.score_column is not None and self.base != type(self).model_fields["base"].default:
-            rule = f"must be left out: the column {self.score_column!r} is the base"
-            yield "base", rule, self.base
+        if self.score_column is not None:
+            yield from self.set_beside(["base"], f"must be left out: the column {self.score_column!r} is the base")
         if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
             yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic
         elif self.choose and statistic.length is not None:
@@ -771,17 +729,30 @@ class ExactConfig(Section):
             yield "method", str(error), self.method
 
 
-def _cuts(value: object) -> object:
-    def count(own: object) -> bool:
-        return is_whole(own) and own >= 1
+def _cuts_of(own: object) -> bool:
+    """Return whether a value says how many thresholds a column has, or which."""
+    if isinstance(own, list):
+        return bool(own) and all(math.isfinite(as_float(cut)) for cut in own)
+    return is_whole(own) and own >= 1
 
-    def thresholds(own: object) -> bool:
-        return isinstance(own, list) and bool(own) and all(math.isfinite(as_float(cut)) for cut in own)
 
-    several = isinstance(value, dict) and all(count(own) or thresholds(own) for own in value.values())
-    if not (count(value) or several):
-        raise ValueError("must be an integer >= 1, or a table with an integer or a list of numbers for each column")
-    return value
+_CUTS = checked(
+    "must be an integer >= 1, or a table with an integer or a list of numbers for each column",
+    lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
+)
+_RULES = checked(
+    'must be a list of tables such as { at_least = 1, of = ["age"] }',
+    lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
+    tuple,
+)
+_YES_NO_OR_NAMES = checked(
+    "must be true, false, or a list of column names",
+    lambda value: (
+        isinstance(value, bool | str)
+        or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+    ),
+    lambda value: value if isinstance(value, bool) else (value,) if isinstance(value, str) else tuple(value),
+)
 
 
 def _point_limits(value: object) -> object:
@@ -803,7 +774,7 @@ class CardConfig(Section):
         4, f"largest number of questions of the card; at most {MOST_QUESTIONS} for a rank statistic", ge=1
     )
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
-    cuts: Annotated[int | dict[str, Any], PlainValidator(_cuts)] = option(
+    cuts: Annotated[int | dict[str, Any], _CUTS] = option(
         5, "largest number of thresholds of a column of numbers; a table has their number, or a list of them, by column"
     )
     one_per_feature: bool = option(False, "whether the card may have only one question about each column")
@@ -814,7 +785,7 @@ class CardConfig(Section):
         ge=0,
         lt=1,
     )
-    signs: dict[str, Literal["+", "-"]] | None = option(
+    signs: Signs | None = option(
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
     )
     point_limits: Annotated[dict[str, Any] | None, PlainValidator(_point_limits)] = option(
@@ -826,12 +797,12 @@ class CardConfig(Section):
         1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100
     )
     required: Names = option((), "questions that the card must have")
-    rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], PlainValidator(_tables)] = option(
+    rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], _RULES] = option(
         (),
         'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
         "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
     )
-    one_direction: Annotated[bool | tuple[StrictStr, ...] | list[StrictStr], PlainValidator(_yes_no_or_names)] = option(
+    one_direction: Annotated[bool | tuple[StrictStr, ...] | list[StrictStr], _YES_NO_OR_NAMES] = option(
         False, "columns whose thresholds must not have points of both signs; true for all"
     )
     forbidden: Names = option((), "columns and questions that the card may not have")

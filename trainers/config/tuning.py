@@ -16,11 +16,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from pydantic import StrictInt, StrictStr, ValidationError
 
-from ltr.checks import nearest
 from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.experiment import (
     TUNE,
@@ -28,8 +27,8 @@ from trainers.config.experiment import (
     config_tree,
     describe_keys,
     free_keys,
-    key_fields,
     parse_config,
+    rule_of_unknown,
 )
 from trainers.config.sections import Section, Seed, Statistic, option
 from trainers.config.toml_text import apply_overrides, make_absolute, unflat
@@ -53,7 +52,7 @@ class TuneConfig(Section):
     )
 
 
-class _Reals(Section):
+class _Numbers(Section):
     """A range of numbers, as it is written."""
 
     low: float
@@ -62,35 +61,17 @@ class _Reals(Section):
     log: bool = False
 
 
-class _Integers(_Reals):
-    """A range of whole numbers, as it is written."""
-
-    low: StrictInt
-    high: StrictInt
-    step: StrictInt | None = option(None, "distance of neighbouring numbers", gt=0)
-
-
 @dataclass(frozen=True)
 class Range:
-    """Values of one key among which to search.
+    """Values of one key among which to search."""
 
-    Attributes:
-        key: the dotted key.
-        choices: the values; None for the numbers from low to high.
-        low: smallest number.
-        high: largest number.
-        step: distance of neighbouring numbers; None for 1 and, where the numbers are real, for any distance.
-        log: whether equal ratios count the same, not equal differences.
-        whole: whether the numbers are integers.
-    """
-
-    key: str
-    choices: tuple[Any, ...] | None = None
-    low: float = 0.0
-    high: float = 0.0
-    step: float | None = None
-    log: bool = False
-    whole: bool = False
+    key: str  # the dotted key
+    choices: tuple[Any, ...] | None = None  # the values; None for the numbers from low to high
+    low: float = 0.0  # smallest number
+    high: float = 0.0  # largest number
+    step: float | None = None  # distance of neighbouring numbers; None for 1, of real numbers for any
+    log: bool = False  # whether equal ratios count the same, not equal differences
+    whole: bool = False  # whether the numbers are integers
 
     @property
     def first(self) -> Any:  # noqa: ANN401  (a value of any key)
@@ -112,7 +93,7 @@ class Range:
     def suggested(self, trial: Any) -> Any:  # noqa: ANN401  (Optuna's)
         """Return the value that a trial of Optuna suggests."""
         if self.choices is not None:
-            return json.loads(trial.suggest_categorical(self.key, [json.dumps(value) for value in self.choices]))
+            return json.loads(trial.suggest_categorical(self.key, list(map(json.dumps, self.choices))))
         if self.whole:
             step = 1 if self.step is None else int(self.step)
             return trial.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
@@ -131,11 +112,7 @@ class Tunable:
 
 
 def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
-    """Read a config file with a section ``[tune]``.
-
-    Raises:
-        ConfigError: everything that is wrong with the experiment and its ranges, at once.
-    """
+    """Read a config file with a section ``[tune]``; a `ConfigError` has everything that is wrong."""
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
     section = tree.pop(TUNE, {})
@@ -143,11 +120,7 @@ def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
 
 
 def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checked: Any) -> Tunable:  # noqa: ANN401
-    """Check an experiment and its section ``[tune]`` together; `checked` are further arguments of `parse_config`.
-
-    Raises:
-        ConfigError: everything that is wrong with both, at once.
-    """
+    """Check an experiment and its section ``[tune]`` together; `checked` are further arguments of `parse_config`."""
     findings: list[Finding] = []
     found: list[Any] = []
     for check in (lambda: parse_config(tree, source=source, **checked), lambda: read_tuning(section, source)):
@@ -162,11 +135,7 @@ def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checke
 
 
 def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, ...]]:
-    """Return what a section ``[tune]`` says.
-
-    Raises:
-        ConfigError: everything that is wrong with it, at once.
-    """
+    """Return what a section ``[tune]`` says; a `ConfigError` has everything that is wrong with it."""
     if not isinstance(section, Mapping):
         raise ConfigError(source, [Finding(TUNE, "must be a table of keys", section)])
     own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
@@ -183,8 +152,8 @@ def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, 
         wrong = list(_wrong(key, value))
         findings += [Finding(f"{TUNE}.{path}", rule, received) for path, rule, received in wrong]
         if not wrong:
-            whole = isinstance(value, Mapping) and _number_kind(key) is int
-            ranges.append(Range(key, **value, whole=whole) if isinstance(value, Mapping) else Range(key, tuple(value)))
+            is_range = isinstance(value, Mapping)
+            ranges.append(Range(key, **value, whole=_is_whole(key, value)) if is_range else Range(key, tuple(value)))
     if not ranges and not findings:
         example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
         findings.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
@@ -210,11 +179,8 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 def _wrong(key: str, value: object) -> Iterator[tuple[str, str, object]]:
     """Yield what is wrong with a range: path, rule, value."""
-    if key not in _KEYS:
-        if any(known.startswith(f"{key}.") for known in _KEYS):
-            yield key, "is a section: name its keys", value
-        else:
-            yield key, f"unknown key{nearest(key, (*_KEYS, *TuneConfig.model_fields))}", value
+    if (rule := rule_of_unknown(key, TuneConfig.model_fields)) is not None:
+        yield key, rule, value
     elif key.startswith(("data.", "statistics.", "tracking.")) or "." not in key or key in free_keys():
         yield key, "must not be tuned: trials share their data, their seed, and what is measured", value
     elif key in ("exact.enabled", "card.enabled"):
@@ -233,29 +199,27 @@ def _wrong(key: str, value: object) -> Iterator[tuple[str, str, object]]:
 
 
 def _wrong_numbers(key: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
-    kind = _number_kind(key)
-    if kind is None:
-        yield key, "takes no range of numbers: give a list of its values", dict(given)
-        return
-    model, wrong = _Integers if kind is int else _Reals, set[str]()
     try:
-        numbers = model.model_validate(dict(given))
+        numbers = _Numbers.model_validate(dict(given))
     except ValidationError as error:
-        for found in findings_of(error, model, {}):
-            wrong.add(found.path)
-            yield f"{key}.{found.path}", found.rule, found.value
-    else:
-        if numbers.step is not None and numbers.log:
-            yield f"{key}.step", "goes with log = false only", numbers.step
-        if numbers.low >= numbers.high:
-            yield key, "is empty: low must be below high", dict(given)
-            return
-        if numbers.log and numbers.low <= 0:
-            yield f"{key}.low", "must be > 0 with log = true", numbers.low
-            return
-    for part in ("low", "high"):
-        if part in given and part not in wrong:
-            yield from ((f"{key}.{part}", rule, got) for rule, got in _refused(key, given[part]))
+        yield from ((f"{key}.{found.path}", found.rule, found.value) for found in findings_of(error, _Numbers, {}))
+        return
+    refused = [(part, rule, got) for part in ("low", "high") for rule, got in _refused(key, given[part])]
+    if numbers.step is not None and numbers.log:
+        yield f"{key}.step", "goes with log = false only", numbers.step
+    if numbers.low >= numbers.high:
+        yield key, "is empty: low must be below high", dict(given)
+    elif numbers.log and numbers.low <= 0:
+        yield f"{key}.low", "must be > 0 with log = true", numbers.low
+    elif refused:
+        yield from ((f"{key}.{part}", rule, got) for part, rule, got in refused)
+    elif _is_whole(key, given) and not float(numbers.step or 1).is_integer():
+        yield f"{key}.step", "must be an integer", numbers.step
+
+
+def _is_whole(key: str, given: Mapping[str, Any]) -> bool:
+    """Return whether a key takes whole numbers only."""
+    return any(_refused(key, given["low"] + (given["high"] - given["low"]) / math.pi))
 
 
 def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
@@ -267,19 +231,3 @@ def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
         for found in findings_of(error, Config, {}):
             if found.path.split("[")[0] == key:
                 yield found.rule, found.value
-
-
-def _number_kind(key: str) -> type[int] | type[float] | None:
-    """Return the type of the numbers that a key takes, None where it takes none."""
-
-    def types(annotation: Any) -> Iterator[Any]:  # noqa: ANN401
-        if get_origin(annotation) in (tuple, dict):
-            return
-        parts = get_args(annotation)
-        if not parts:
-            yield annotation
-        for part in parts:
-            yield from types(part)
-
-    found = set(types(key_fields()[key].annotation))
-    return float if float in found else int if int in found else None

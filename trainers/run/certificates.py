@@ -131,19 +131,13 @@ def read_problem(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
     return problem, solution
 
 
-def keep_certificate(
-    folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool], *, again: bool = False
-) -> None:
+def keep_certificate(folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool]) -> None:
     """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
 
-    A stop by the user ends it without a certificate; the next start makes it. `again` says that an earlier start made
-    it, so that the user is told what happened to it.
+    A stop by the user ends it without a certificate; the next start makes it.
     """
     if not folder.problem.exists() or folder.has_certificate:
         return
-    if again:
-        state = "not as this run wrote it" if folder.certificate.exists() else "missing"
-        note(f"exact: {folder.certificate.name} is {state}: it is made again")
     problem, solution = read_problem(folder)
     if not math.isfinite(solution.value):
         note("exact: no certificate, because no weights are known")

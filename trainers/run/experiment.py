@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from ltr.checks import is_trusting
+from ltr.data import TableError
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
 from ltr.rankers.demand_checks import check_weights
@@ -22,19 +24,18 @@ from trainers.display import Display
 from trainers.files import Json, RunError, read_json, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_demands
+from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
 from trainers.run.certificates import keep_certificate
-from trainers.run.checks import check_data, notes_on_saving
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
-from trainers.run.overview import write_overview
-from trainers.run.page import write_run_page
+from trainers.run.page import write_overview, write_run_page
 from trainers.run.ranges import keep_front, keep_ranges
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
-from trainers.task.data import Source, Split
+from trainers.task.data import Source, Split, read_source, split_of
 from trainers.task.measures import Task
-from trainers.task.options import too_long
+from trainers.task.options import check_columns, check_lists, follow_labels, too_long
 
 
 def run_experiment(
@@ -58,9 +59,7 @@ def run_experiment(
         page: whether to make the page of the recommended ranker, once all methods are finished.
 
     Raises:
-        DataError: the data cannot be used.
-        ConfigError: the config differs from that of the run to continue, or does not go with data by query.
-        RunError: a run folder or an option cannot be used.
+        ValueError: a `DataError`, `ConfigError` or `RunError` says what cannot be used, or go on.
     """
     display = Display() if display is None else display
     try:
@@ -98,10 +97,56 @@ def run_experiment(
     return results
 
 
+def check_data(config: Config, source: Source | Split | None = None) -> tuple[Config, Split]:
+    """Split the data and check that the config goes with them; return the config with defaults that suit the labels.
+
+    `source` has the data, if they have been read or even split.
+    """
+    source = read_source(config.data) if source is None else source
+    split = source if isinstance(source, Split) else split_of(config.data, config.seed, source)
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
+    check_columns(config, split)
+    table = None if split.tables is None else split.tables[0]
+    frames = {} if split.frames is None else {"path": split.frames[0]}
+    if table is not None and (problems := list(problems_of_answer(table, config, frames.get("path")))):
+        raise TableError(table.where, problems)
+    if config.answer.new is not None and (raw := rows_to_rank(config, table, frames)) is not None:
+        encodings = encodings_of_features(split.preparation, split.feature_names)
+        check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
+    return config, split
+
+
+_FEW = 200  # rows that show what form a model will have
+
+
+def notes_on_saving(config: Config, split: Split) -> list[str]:
+    """Return which estimators of other libraries leave no model in the run folder, with the reasons."""
+    if not config.baselines.estimators or not is_trusting():
+        return []
+    from ltr.rankers.bases import why_not_saved
+
+    train, notes = split.train, []
+    if train.qid is None:
+        chosen = np.concatenate([np.flatnonzero((train.y > 0) == positive)[: _FEW // 2] for positive in (True, False)])
+        groups = None
+    else:
+        lists = np.unique(train.qid, return_inverse=True)[1]
+        number = max(2, int(np.searchsorted(np.cumsum(np.bincount(lists)), _FEW)))
+        chosen = np.flatnonzero(lists < number)
+        groups = lists[chosen]
+    for name, path in config.baselines.estimators.items():
+        reason = why_not_saved(path.make(config.seed), train.X[chosen], train.y[chosen].astype(np.float64), groups)
+        if reason:
+            reranked = config.exact.enabled and config.base == name
+            also = ", nor what the exact stage makes of it" if reranked else ""
+            notes.append(f"{name}: ltr predict, explain and export will not have this ranker{also}: {reason}")
+    return notes
+
+
 def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:
     folder = context.run.method(method)
     record = folder.result()
-    again = record is not None
     if record is None:
         folder.reopen()
         try:
@@ -121,12 +166,13 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
         context.display.end(method, _summary(Row.of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
-    if method == EXACT and context.config.exact.certificate and record["status"] != INTERRUPTED:
-        keep_certificate(folder, context.display.note, lambda: context.stop.raised, again=again)
-    if record["status"] != INTERRUPTED and method in (EXACT, CARD):
-        keep_ranges(folder, context, method)
-    if record["status"] != INTERRUPTED and method == EXACT:
-        keep_front(folder, context)
+    if record["status"] != INTERRUPTED:
+        if method == EXACT and context.config.exact.certificate:
+            keep_certificate(folder, context.display.note, lambda: context.stop.raised)
+        if method in (EXACT, CARD):
+            keep_ranges(folder, context, method)
+        if method == EXACT:
+            keep_front(folder, context)
     return record
 
 
@@ -196,18 +242,14 @@ def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
     bound = binding_demands(context.config, columns)
     if bound is None:
         return ""
-    lines = []
+    lines, against = [], []
     for record in records:
         if (found := record.get("constraints")) is not None:
             lines.append("constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"]))
-    against = [record["method"] for record in records if record["method"] not in (CARD, EXACT)]
-    weights = {record["method"]: record["weights"] for record in records}
-    against = [
-        method
-        for method in against
-        if weights[method] is None
-        or not all(check.holds for check in check_weights(np.array(weights[method]), bound, columns))
-    ]
+        if record["method"] not in (CARD, EXACT):
+            weights = None if record["weights"] is None else np.array(record["weights"])
+            if weights is None or not all(check.holds for check in check_weights(weights, bound, columns)):
+                against.append(record["method"])
     if against:
         lines.append(f"not under the constraints, for comparison only: {', '.join(against)}")
     return "\n".join(lines)

@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -45,16 +45,10 @@ def explain_rows(
     new_values: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Explanation | Ranking:
-    """Explain the rows of a file, whose index is their number in the file, from 1.
+    """Explain the rows of a file, whose index is their number in the file, from 1; for arguments see `predict_csv`.
 
-    The arguments are those of `predict_csv`.
-
-    Returns:
-        What each column adds; a ranking, whose `why_row` explains a row, where the score is no sum over columns.
-
-    Raises:
-        RunError: the method has no fitted ranker, or its score is no sum over columns and the run has no page.
-        DataError: the file lacks the run's features or queries, or has values that are not numbers.
+    That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row. A
+    `RunError` says that the run lacks the page that it takes.
     """
     ranker = ranker_of(run, method)
     rows = rows_of(run, data, new_values=new_values) if rows is None else rows
@@ -97,11 +91,7 @@ def note_of(found: Explanation | Ranking) -> str:
 
 
 def chosen_rows(found: Explanation | Ranking, rows: Sequence[int]) -> list[int]:
-    """Return the rows to show: those that were asked for, or the first ones of the list.
-
-    Raises:
-        RunError: a row that the file does not have.
-    """
+    """Return the rows to show: those that were asked for, or the first ones of the list."""
     places = list_of(found)
     if missing := [str(row) for row in rows if row not in places.index]:
         raise RunError(f"--row: must be from 1 to {len(places)}, the rows of the file, got {', '.join(missing)}")
@@ -113,12 +103,14 @@ def table_of(explanation: Explanation | Ranking, row: int, dates: Collection[str
     """Return the explanation of a row as a table for a terminal; `dates` are the features that count days."""
     if not isinstance(explanation, Explanation):
         return _table_of_reasons(explanation, row)
+    import pandas as pd
+
     frame, place = explanation.row(row), explanation.list.loc[row]
     near = explanation.neighbours(row)
     if len(frame) > _LINES + 1:
         rest = frame.iloc[_LINES:-1].sum().rename(f"{len(frame) - _LINES - 1} more columns")
         rest["value"] = math.nan
-        frame = _with_line(frame.iloc[[*range(_LINES), -1]], rest)
+        frame = pd.concat([frame.iloc[:_LINES], rest.to_frame().T, frame.iloc[-1:]])
     query = f" of query {place['query']}" if "query" in place else ""
     stage = f", {place['stage']}" if "stage" in place else ""
     title = f"row {row}: position {place['position']}{query}{stage}"
@@ -150,13 +142,6 @@ def _table_of_reasons(ranking: Ranking, row: int) -> Table:
     return table
 
 
-def _with_line(frame: Any, line: Any) -> Any:  # noqa: ANN401 (of pandas)
-    """Return a frame with one more line before its last one."""
-    import pandas as pd
-
-    return pd.concat([frame.iloc[:-1], line.to_frame().T, frame.iloc[-1:]])
-
-
 def _cell(value: float, *, signed: bool) -> str:
     if math.isnan(value):
         return ""
@@ -167,23 +152,16 @@ def to_objects(
     explanation: Explanation | Ranking, rows: Sequence[int], ranges: RowRanges | None = None, listed: Sequence[int] = ()
 ) -> list[Json]:
     """Return the explanations of rows as JSON objects, those of rows `listed` with the range of their places."""
-    found: list[Json] = []
+    places, found = list_of(explanation), list[Json]()
     for row in rows:
-        where = {} if ranges is None or row not in listed else {"range": ranges.row(row)}
-        if not isinstance(explanation, Explanation):
-            why, places = explanation.why_row(row - 1).drop(columns="chance"), list_of(explanation)
-            why = why.rename(columns={"if typical": "chance_if_typical"})
-            lines = [{"column": str(name), **line} for name, line in why.to_dict("index").items()]
-            place = {name: places.at[row, name] for name in places}
-            found.append(to_json({"row": row, **place, **where, "columns": lines}))
-            continue
-        frame = explanation.row(row)
-        lines = [{"column": str(name), **line} for name, line in frame.to_dict("index").items()]
-        place = {name: explanation.list.at[row, name] for name in explanation.list}
-        neighbours = explanation.neighbours(row)
-        found.append(
-            to_json(
-                {"row": row, **place, **where, "neighbours": neighbours, "columns": lines, "note": explanation.note}
-            )
-        )
+        about: Json = {name: places.at[row, name] for name in places}
+        about |= {} if ranges is None or row not in listed else {"range": ranges.row(row)}
+        if isinstance(explanation, Explanation):
+            frame = explanation.row(row)
+            about |= {"neighbours": explanation.neighbours(row), "note": explanation.note}
+        else:
+            frame = explanation.why_row(row - 1).drop(columns="chance")
+            frame = frame.rename(columns={"if typical": "chance_if_typical"})
+        about["columns"] = [{"column": str(name), **line} for name, line in frame.to_dict("index").items()]
+        found.append(to_json({"row": row, **about}))
     return found

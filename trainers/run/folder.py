@@ -237,19 +237,14 @@ def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) ->
 
 def find_reported(text: str) -> Path:
     """Find the folder of a sweep or run by its path or its name in the runs folder, or a file of a sweep's results."""
-    return find(text, _is_one, "run or sweep")
-
-
-def _is_one(path: Path) -> bool:
-    return is_sweep(path) or RunFolder(path).begun
+    return find(text, lambda path: is_sweep(path) or RunFolder(path).begun, "run or sweep")
 
 
 def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> bool:
     """Check that a config can run in a folder, and return whether it goes on with a run that has begun there.
 
-    Raises:
-        RunError: the folder holds other files than those of a run, other data, or a damaged config.
-        ConfigError: the folder holds another config's run.
+    A `RunError` says that the folder holds other files than those of a run, other data or a damaged config, a
+    `ConfigError` that it holds another config's run.
     """
     # a crash at the very start leaves no more than these behind
     entries = folder.path.iterdir() if folder.path.is_dir() else ()
@@ -269,13 +264,9 @@ def check_run(folder: RunFolder, config: Config, data_facts: Mapping[str, Any], 
 
 @contextlib.contextmanager
 def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = False) -> Iterator[RunFolder]:
-    """Open the folder of a config's run, new or to be continued, locked against a second process.
+    """Open the folder of a config's run, new or to be continued (`check_run`), locked against a second process.
 
     With `fresh` what an earlier run of this name left is thrown away.
-
-    Raises:
-        RunError: the folder holds other data or other files than those of a run, or another process is writing it.
-        ConfigError: the folder holds another config's run.
     """
     folder = RunFolder(config.folder)
     with writing(folder.path, "runs_dir"):

@@ -63,11 +63,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
 
     A training goes on bit for bit from its checkpoint, an exact stage starts from its last incumbent. When the user
     asks to stop, the record has the status ``interrupted``, describes the best weights so far, and leaves the folder
-    unfinished.
-
-    Raises:
-        KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
-        RunError: a training that leaves the floating point range.
+    unfinished; a method that keeps nothing of what it has done raises KeyboardInterrupt.
     """
     config, folder = context.config, context.run.method(method)
     exact, card, surrogate = method == EXACT, method == CARD, method in config.surrogate.losses
@@ -113,13 +109,9 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
                 loggers.log_text("card", found.to_markdown())
                 loggers.log_figure("card", found.plot())
             # what TensorBoard compares methods and runs by: the same keys for every method
-            data = config.data.name or Path(str(config.data.path)).stem
-            parameters: dict[str, bool | int | float | str] = {
-                "method": method,
-                "data": data,
-                "seed": config.seed,
-                "top_k": str(config.exact.top_k),
-            }
+            parameters: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
+            parameters |= {"data": config.data.name or Path(str(config.data.path)).stem}
+            parameters |= {"top_k": str(config.exact.top_k)}
             parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
             parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
             tracker.finish(parameters, final)
@@ -189,9 +181,8 @@ class _RunWatch(Watch):
         self, context: Context, method: str, tracker: Tracker, state: dict[str, Any] | None, optimum: float | None
     ) -> None:
         self.resume, self.optimum = state, optimum
-        self.inner = (
-            InnerSplits(context.run.method(method).inner) if method == EXACT and context.config.exact.choose else None
-        )
+        if method == EXACT and context.config.exact.choose:
+            self.inner = InnerSplits(context.run.method(method).inner)
         self._context, self._method, self._tracker = context, method, tracker
         self._saved, self._began, self._millisecond = time.monotonic(), time.time(), -1
         self._first = self._asked = time.perf_counter()
@@ -199,11 +190,9 @@ class _RunWatch(Watch):
 
     def wants(self, index: int, last: int | None) -> bool:
         self._asked, every = time.perf_counter(), self._context.config.tracking.every
-        if every == "auto":
-            wanted = self._tracked <= max(_FREE_SECONDS, _TRACKED * (self._asked - self._first))
-        else:
-            wanted = index % every == 0
-        return wanted or index == last
+        if every != "auto":
+            return index % every == 0 or index == last
+        return index == last or self._tracked <= max(_FREE_SECONDS, _TRACKED * (self._asked - self._first))
 
     def log(self, step: int, values: Mapping[str, float], when: float | None = None) -> None:
         self._tracker.log(step, values, when=when)

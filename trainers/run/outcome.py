@@ -1,8 +1,7 @@
 """The command ``ltr outcome``: what a run, or a page of ``ltr rank``, promised of rows that it ranked, and what came.
 
 The promise is that of the page (`ltr.answer.Evidence.expected`): the chances of the rows that were to be visited, which
-come from labelled rows that the ranker has not seen. Those of a run are its test set. The promise holds where new rows
-come about as these did; a run with ``data.time`` tests on the last rows, which are the most like them.
+come from labelled rows that the ranker has not seen, of a run its test set.
 """
 
 from __future__ import annotations
@@ -41,32 +40,20 @@ from trainers.task.measures import first_rows, mean_share, share_name, statistic
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run promised of rows that it ranked, and what came.
+    """What a run promised of rows that it ranked, and what came."""
 
-    Attributes:
-        method: the method that ranked them.
-        rows: how many rows there are.
-        known: of how many it is known what came.
-        visits: of how many of the first rows it is known what came.
-        promise: hits to expect among them; None where the run reranks full lists and no number was given.
-        hits: how many of them came.
-        statistics: value of each statistic on the labelled rows that the promise comes from and on these rows, where it
-            is known what came; those that grow with the list are followed by their share of the best possible value.
-        gain: the promised ``expected``, ``low`` and ``high`` gain of reranking on a list like the training list, and
-            what ``came``; None where nothing was reranked or chosen.
-        periods: ``period``, ``rows``, ``visits``, ``expected``, ``low``, ``high`` and ``hits`` of each period, where
-            the rows have the run's column of times.
-    """
-
-    method: str
-    rows: int
-    known: int
-    visits: int
-    promise: Interval | None
-    hits: int
+    method: str  # the method that ranked them
+    rows: int  # how many rows there are
+    known: int  # of how many it is known what came
+    visits: int  # of how many of the first rows it is known what came
+    promise: Interval | None  # hits to expect among them; None where full lists are reranked and no number was given
+    hits: int  # how many of them came
+    # each statistic on the labelled rows that the promise comes from and on these; of sums also the share of the best
     statistics: Mapping[str, tuple[float | None, float | None]]
-    gain: Mapping[str, Any] | None = None
-    periods: Sequence[Json] = ()
+    gain: Mapping[str, Any] | None = None  # of reranking: ``expected``, ``low``, ``high``, and what ``came``, if any
+    periods: Sequence[
+        Json
+    ] = ()  # ``rows``, ``visits``, ``expected``, ``hits``, ... of each period; empty without times
 
     def __str__(self) -> str:
         known = "" if self.known == self.rows else f", of {self.known} of which it is known what came"
@@ -104,12 +91,7 @@ def _named(promise: Interval) -> Json:
 
 
 def _sentence(visits: int, promise: Interval, hits: int) -> str:
-    """Return a promise beside what came, in words.
-
-    Examples:
-        >>> _sentence(200, Interval(47.6, 39.0, 58.0), 44)
-        'expected 48 hits in 200 visits (90 %: 39 to 58); found 44: within the interval'
-    """
+    """Return a promise beside what came, in words."""
     low, high = math.floor(promise.low), math.ceil(promise.high)
     expected = f"expected {spelt(promise.value)} hits in {visits} visits (90 %: {low} to {high})"
     return f"{expected}; found {hits}: {_judged(promise, hits)}"
@@ -124,32 +106,18 @@ def _judged(promise: Interval, came: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Came:
-    """Rows that a run ranked, and what came of them.
+    """Rows that a run ranked, and what came of them."""
 
-    Args:
-        labels: label of each row, (n,); NaN where it is not known what came.
-        queries: number of each row's query, (n,); None for one list.
-        times: moment of each row; None without times.
-        scores_of: returns the scores by a method, (n,), from the largest down.
-    """
-
-    labels: FloatArray
-    queries: IntArray | None
-    times: Times | None
-    scores_of: Callable[[str], FloatArray]
+    labels: FloatArray  # label of each row, (n,); NaN where it is not known what came
+    queries: IntArray | None  # number of each row's query, (n,); None for one list
+    times: Times | None  # moment of each row; None without times
+    scores_of: Callable[[str], FloatArray]  # returns the scores by a method, (n,)
 
 
 def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | None = None) -> list[Outcome]:
-    """Compare what was promised with what came, for each of some methods.
+    """Compare what was promised with what came, for each of some finished methods.
 
-    Args:
-        run: folder of the run, or of the page.
-        came: the rows.
-        methods: finished methods of the run.
-        first: how many rows of the list were acted on, of each query; by default those of the page.
-
-    Raises:
-        RunError: a folder that lacks what it promised.
+    `first` is how many rows of the list were acted on, of each query; by default those of the page.
     """
     config, n, known = load_config(run.config), len(came.labels), ~np.isnan(came.labels)
     k, part, found = visits_of(config) if first is None else first, _part(came, known), []
@@ -224,17 +192,9 @@ def came_of_file(
     new_values: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Came:
-    """Read what came from a file of rows with the run's features and the label.
+    """Read what came from a table of rows with the run's features and a column of labels, by default the run's.
 
-    Args:
-        run: folder of the run, or of a page.
-        data: the table.
-        label: its column of labels; by default that of the run.
-        new_values: whether most rows may have texts that no training row had.
-        note: called with what a user should know.
-
-    Raises:
-        DataError: a table that cannot be used.
+    `note` is called with what a user should know.
     """
     if format_of(data) == "svmlight":
         raise DataError(f"{data}: outcomes are read from tables, in which a column says what came")
@@ -285,11 +245,7 @@ def _label_of(run: RunFolder, label: str | None) -> tuple[str | None, str | None
 
 
 def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str | None, where: str) -> FloatArray:
-    """Return the labels in a column of outcomes, read as those of the run were; NaN where there is none.
-
-    Raises:
-        DataError: no such column, other labels than the run's, or none at all.
-    """
+    """Return the labels in a column of outcomes, read as those of the run were; NaN where there is none."""
     if name is None or name not in columns:
         lacks = "" if name is None else f"no column {name!r} that says what came; "
         raise DataError(f"{where}: {lacks}name the column that says what came: --label COLUMN")

@@ -23,22 +23,12 @@ def predict_csv(
     rows: Rows | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> str:
-    """Rank the rows of a file, as CSV text from the top down.
+    """Rank the rows of a file by a method of a run (`method_of`), as CSV text from the top down.
 
     Before a table's own columns come ``position`` (1 is the top), ``score``, ``stage`` (``reranked`` for rows that the
-    exact stage placed, ``base`` for the others) and ``row`` (in the file, from 1). With queries each query is a ranking
-    of its own, in the order in which they first appear, and ``query`` is the first column.
-
-    Args:
-        run: folder of the run.
-        data: the file, as for `rows_of`.
-        method: a method of the run; its exact stage by default, or its only method.
-        rows: the rows, if they have been read.
-        note: called with what the training rows did not have, such as other texts, and what it is taken for.
-
-    Raises:
-        RunError: the method has no fitted ranker, or the run folder is damaged.
-        DataError: as for `rows_of`.
+    exact stage placed, ``base`` for the others) and ``row`` (in the file, from 1). Each query is a separate list, in
+    the order in which they first appear, and ``query`` is the first column. `rows` are the rows, if they have been
+    read; `note` is called with what the training rows did not have, and what it is taken for.
     """
     chosen = method_of(run, method)
     rows = read_rows_for(run, data, chosen) if rows is None else rows
@@ -65,12 +55,9 @@ def predict_csv(
 
 
 def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:
-    """Read a fitted ranker of a run, which knows its columns by name: its exact stage by default, or its only method.
+    """Read the fitted ranker of a method of a run (`method_of`), which knows its columns by name.
 
     With `prepared` it takes the columns of the table, not the features that they become; a card always does.
-
-    Raises:
-        RunError: the method has no fitted ranker, or the run folder is damaged.
     """
     chosen = method_of(run, method)
     ranker = load_ranker(run.method(chosen))
@@ -83,11 +70,7 @@ def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = Fal
 def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
     """Write a fitted ranker of a run as an ONNX model, and return what its inputs hold, in words.
 
-    For a run on a table the inputs are the columns of the table.
-
-    Raises:
-        RunError: the method has no fitted ranker, the run folder is damaged, the path cannot be written to, or the
-            package onnx is not installed.
+    For a run on a table the inputs are the columns of the table. A `RunError` says why there is no model.
     """
     chosen = method_of(run, method)
     ranker = ranker_of(run, chosen, prepared=True)

@@ -1,9 +1,7 @@
-"""The table of a run, one row a method: as rich table, CSV, Markdown and JSON; and the records behind it."""
+"""The results of a run: a row for each method, as a table for a terminal, CSV, Markdown, JSON and frames."""
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
@@ -23,20 +21,24 @@ from ltr.rankers import Choice, Ranker
 from ltr.rankers.demanded import DemandOutcome
 from trainers.config import AUTO, CARD, EXACT
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
+from trainers.loggers import FINAL
 from trainers.methods import BASE_KEPT
 from trainers.records import is_trivial
 from trainers.run.folder import RunFolder
-from trainers.run.frames import RunSource, curves, ranked
 from trainers.run.predict import ranker_of
+from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
+from trainers.task.measures import Task
+from trainers.task.raw import test_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trainers.run.outcome import Outcome
 
-Columns = list[tuple[str, list[str]]]  # headings and cells
+Columns = list[tuple[str, list[str]]]
+"""Headings and cells of a table."""
 
 COMPARED = "compared"
 """How a method ends that `auto` compared with others."""
@@ -67,9 +69,7 @@ class Row:
     constraints: Json | None = field(default=None, repr=False)  # what binds both stages, see `trainers.records`
     demands: Json | None = field(default=None, repr=False)  # what came of demands on the list, see `trainers.records`
     ranges: Json | None = field(default=None, repr=False)  # where rows of its list can stand, `ltr.answer.RowRanges`
-    front: Json | None = field(
-        default=None, repr=False
-    )  # what another measure of its list costs, `ltr.answer.ListFront`
+    front: Json | None = field(default=None, repr=False)  # what another measure costs, `ltr.answer.ListFront`
     choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
     card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
     message: str = ""  # what else the user should know
@@ -111,12 +111,19 @@ class Row:
         return cls(f"{AUTO}: {name}", COMPARED, 0.0, values["train"], values["test"], first_k=values["first_k"])
 
 
+@dataclass(frozen=True, eq=False)
+class RunSource:
+    """What the frames of a run are made from."""
+
+    run: RunFolder  # its folder
+    task: Task  # its options and data
+
+
 @dataclass(frozen=True, repr=False)
 class Results:
     """The rows of a run so far, and in Python its frames and fitted rankers.
 
-    `table` has the rows as a pandas frame. The results of `ltr.experiment` also have `ranked`, `curves` and `rankers`,
-    which need the data of the run or its folder.
+    `ranked`, `curves` and `rankers` need the data of the run or its folder, which the results of `ltr.experiment` have.
     """
 
     name: str  # name of the run
@@ -153,16 +160,27 @@ class Results:
         Statistics come first, as ``train dcg`` and ``test dcg``. ``top`` is the value on the reranked list. The columns
         are those of results.csv, without empty ones.
         """
-        import pandas as pd
-
-        first = [f"{part} {name}" for name in self.statistics for part in ("train", "test")]
-        frame = pd.DataFrame(_flat(self), columns=list(dict.fromkeys(["method", *first, *_headings(self)])))
+        frame, first = _frame(self), [f"{part} {name}" for name in self.statistics for part in ("train", "test")]
+        frame = frame.reindex(columns=list(dict.fromkeys(["method", *first, *frame])))
         return frame.replace({"message": {"": None}}).set_index("method").dropna(axis=1, how="all")
 
     @property
     def curves(self) -> pd.DataFrame:
         """Loss and statistics by step: a pandas frame with ``method``, ``step`` and one column for each logged tag."""
-        return curves(self._source.run, {row.method: row.steps for row in self.rows})
+        import pandas as pd
+
+        lines = []
+        for row in self.rows:
+            if row.method == EXACT or row.steps is None:  # its steps are milliseconds; others have level lines
+                continue
+            log = self._source.run.method(row.method).log
+            with reading(log):
+                lines += [
+                    {"method": row.method, "step": entry["step"], **entry["values"]}
+                    for entry in read_log(log)
+                    if not any(tag.startswith(FINAL) for tag in entry["values"])
+                ]
+        return pd.DataFrame(lines) if lines else pd.DataFrame(columns=["method", "step"])
 
     @property
     def rankers(self) -> dict[str, Ranker]:
@@ -173,10 +191,7 @@ class Results:
 
     @property
     def ranked(self) -> pd.DataFrame:
-        """The rows of the test set from the top down, as `ranked_by` returns them for the last stage of the run.
-
-        That is the exact stage, else the card, else the first method.
-        """
+        """The rows of the test set from the top down, as `ranked_by` returns them for the last stage of the run."""
         return self.ranked_by(self.last_stage)
 
     @property
@@ -190,9 +205,7 @@ class Results:
         """What each method reaches in each period of the test set: a pandas frame, with ``data.time`` only.
 
         Its columns are ``method``, ``period``, ``rows``, ``positives``, with K rows to act on ``k``, ``hits``,
-        ``precision``, ``recall`` and ``lift``, and the reported statistics. Each period is ranked as a separate list,
-        with its share of the K rows to act on; with queries, K rows of each. There are at most 12 periods, each of
-        whole moments.
+        ``precision``, ``recall`` and ``lift``, and the reported statistics, see `Task.by_period`.
         """
         import pandas as pd
 
@@ -206,15 +219,22 @@ class Results:
     def ranked_by(self, method: str) -> pd.DataFrame:
         """Return the rows of the test set from the top down, as a method ranks them.
 
-        Returns:
-            A pandas frame with ``position`` (1 is the top), ``score``, for the exact stage ``stage``, with queries
-            ``query``, and the columns of the data. Its index is that of the data: the frame's own, or the number of the
-            row in the file, from 0.
-
-        Raises:
-            KeyError: there is no such method.
+        That is a pandas frame with ``position`` (1 is the top), ``score``, for the exact stage ``stage``, with queries
+        ``query``, and the columns of the data. Its index is the frame's own, or the number of the row in the file, from
+        0. A KeyError says that there is no such method.
         """
-        return ranked(self._source, method, self.rankers[method])
+        import pandas as pd
+
+        task, ranker = self._source.task, self.rankers[method]
+        split, rows, test = task.split, test_rows(task.config.data, task.split), task.split.test
+        if method == CARD:
+            found = ranker.rank(rows.reset_index(drop=True))
+        else:
+            named = None if split.tables is None else split.tables[1].queries
+            found = ranker.rank(task.rows_of(test), test.qid if named is None else named[test.rows])
+        own = rows.iloc[found.index.to_numpy()].drop(columns=task.config.data.query or [])
+        found.index = own.index
+        return pd.concat([found, own.rename(columns={name: f"{name} (data)" for name in own if name in found})], axis=1)
 
     def outcome(
         self,
@@ -231,12 +251,7 @@ class Results:
                 are ranked, too: it is not known what came of them.
             label: column of the labels; by default that of the run.
             method: a method of the run; by default the one whose order counts, `last_stage`.
-            first: how many rows of the list were acted on; by default those of the page, with queries of
-                each.
-
-        Raises:
-            DataError: a frame that lacks columns, or has other labels than the run.
-            RunError: a method that is not finished.
+            first: how many rows of the list were acted on, of each query; by default those of the page.
         """
         from trainers.run.outcome import came_of_columns, came_of_file, outcomes
 
@@ -256,9 +271,7 @@ class Results:
     @property
     def _source(self) -> RunSource:
         if self.source is None:
-            advice = (
-                "ltr.experiment with its config and folder returns results that have both, and computes nothing twice"
-            )
+            advice = "ltr.experiment with its config and folder returns results that have both"
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
         return self.source
 
@@ -494,18 +507,17 @@ def markdown_tables(results: Results) -> dict[str, str]:
 def write_results(folder: RunFolder, results: Results) -> None:
     """Write results.json, results.csv (all digits) and results.md into the run folder."""
     write_json(folder.path / "results.json", results.to_dict())
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _headings(results), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_flat(results))
-    write_atomic(folder.path / "results.csv", text.getvalue().encode())
+    text = _frame(results, object).to_csv(index=False, lineterminator="\n")  # with whole numbers beside missing ones
+    write_atomic(folder.path / "results.csv", text.encode())
     shown = markdown_tables(results).items()
     body = "\n".join(f"## {title.capitalize()}\n\n{table.rstrip()}\n" for title, table in shown)
     write_atomic(folder.path / "results.md", f"# Run {results.name}\n\n{body}".encode())
 
 
-def _flat(results: Results) -> list[Json]:
+def _frame(results: Results, dtype: type | None = None) -> pd.DataFrame:
     """Return the rows with every value in a column of its own."""
+    import pandas as pd
+
     flat: list[Json] = [{} for _ in results.rows]
     for line, row in zip(flat, results.rows, strict=True):
         for key, value in (asdict(row) | {"status": row.ending}).items():
@@ -516,11 +528,7 @@ def _flat(results: Results) -> list[Json]:
                     line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
             elif key not in ("weights", "choice", "card", "periods", "demands", "ranges", "front"):
                 line[key] = value
-    return flat
-
-
-def _headings(results: Results) -> list[str]:
-    return list(dict.fromkeys(key for row in _flat(results) for key in row)) or ["method"]
+    return pd.DataFrame(flat, columns=None if flat else ["method"], dtype=dtype)
 
 
 def read_results(folder: RunFolder) -> Results | None:

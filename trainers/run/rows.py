@@ -36,10 +36,7 @@ class Rows:
 def read_rows_for(
     run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
 ) -> Rows:
-    """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are.
-
-    The other arguments and the errors are those of `method_of` and `rows_of`.
-    """
+    """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are."""
     as_they_are = card and method_of(run, method) == CARD and format_of(data) == "table"
     return rows_for_card(run, data) if as_they_are else rows_of(run, data, new_values=new_values)
 
@@ -47,16 +44,8 @@ def read_rows_for(
 def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
     """Read the features of a file's rows by name, prepared as the training rows were.
 
-    Args:
-        run: folder of the run.
-        data: the file; queries are found where the training data had theirs: in the query column of a table, in the
-            lines of a sparse file, or in the file of sizes beside it.
-        new_values: whether most rows may have texts that no training row had.
-
-    Raises:
-        RunError: the run folder is damaged.
-        DataError: the file lacks columns or queries of the run's table, or has other values than numbers in a column of
-            numbers.
+    Queries are found where the training data had theirs: in the query column of a table, in the lines of a sparse file,
+    or in the file of sizes beside it. With `new_values` most rows may have texts that no training row had.
     """
     import pandas as pd
 
@@ -81,14 +70,13 @@ def rows_for_card(run: RunFolder, data: Path) -> Rows:
     import pandas as pd
 
     with reading(run.origin):
-        how = reading_of(run.facts["data"])
+        how = _reading_of(run.facts["data"])
     return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
 
 
-def reading_of(facts: Json) -> Reading:
+def _reading_of(facts: Json) -> Reading:
     """Return how the table of a run was read, from the facts of its data."""
-    given = facts.get("reading", {})
-    return Reading(missing=tuple(given.get("missing", ())))
+    return Reading(missing=tuple(facts.get("reading", {}).get("missing", ())))
 
 
 def _prepared_rows(
@@ -97,7 +85,7 @@ def _prepared_rows(
     """Return the features and query ids of a table's rows, notes on them, and the features that count days."""
     with reading(run.preparation):
         encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
-        how = reading_of(facts)
+        how = _reading_of(facts)
     query = facts.get("query")
     plain = {one.column for one in encodings if one.plain}
     file = read_file(data, how, ids=query, numbers=plain)
@@ -109,11 +97,7 @@ def _prepared_rows(
 
 
 def method_of(run: RunFolder, method: str | None) -> str:
-    """Return a method of the run that has a fitted ranker: by default its exact stage, else auto, or its only method.
-
-    Raises:
-        RunError: there is no such method, or no single one to choose.
-    """
+    """Return a method of the run that has a fitted ranker: by default its exact stage, else auto, or its only one."""
     fitted = run.fitted
     wanted = EXACT if method is None else method
     if wanted not in fitted and (record := run.method(wanted, make=False).result()) is not None:

@@ -1,8 +1,7 @@
 """The log of a run: JSON lines of every value in float64, and loggers that receive the same values.
 
-Loggers follow from the lines, because TensorBoard keeps scalars in float32 and lets an event with a repeated step
-remove what it drew before. So when a training continues, its lines are cut at the checkpoint's step, and its loggers
-start again with the lines.
+TensorBoard keeps scalars in float32, and an event with a repeated step removes what it drew before. So when a training
+continues, its lines are cut at the checkpoint's step, and its loggers start again with the lines.
 
 ==========================================  ==========================================================
 tag                                         value, step
@@ -35,13 +34,10 @@ from trainers.loggers import FINAL, Loggers, Parameters
 class Tracker:
     """The log of one method: a file of JSON lines, and the loggers that receive the same values.
 
-    Args:
-        log: file of the JSON lines.
-        loggers: the loggers; none by default.
-        keep: go on after this step of an earlier log and drop what follows it; None starts a new log.
+    It goes on after the step `keep` of an earlier log and drops what follows it; None starts a new log.
     """
 
-    def __init__(self, log: Path, loggers: Loggers | None = None, *, keep: int | None = None) -> None:
+    def __init__(self, log: Path, loggers: Loggers, *, keep: int | None = None) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         with reading(log):
             earlier = [] if keep is None else [r for r in read_log(log) if r["step"] <= keep]
@@ -49,7 +45,7 @@ class Tracker:
         write_atomic(log, "".join(_line(r) for r in kept).encode())
         self._file, self._loggers = log.open("a", encoding="utf-8"), loggers
         for record in kept:
-            self._pass_on(record["step"], record["values"], record["time"])
+            loggers.log_scalars(record["step"], record["values"], record["time"])
 
     def __enter__(self) -> Tracker:
         return self
@@ -66,7 +62,7 @@ class Tracker:
         plain = {tag: float(value) for tag, value in values.items()}
         self._file.write(_line({"step": step, "time": when, "values": plain}))
         self._file.flush()
-        self._pass_on(step, plain, when)
+        self._loggers.log_scalars(step, plain, when)
 
     def level(self, last: int, values: Mapping[str, float]) -> None:
         """Log values that belong to no step as a level line from step 0 to `last`."""
@@ -76,25 +72,18 @@ class Tracker:
     def finish(self, parameters: Parameters, final: Mapping[str, float]) -> None:
         """Log hyperparameters, and final values under ``final/...``."""
         values = {f"{FINAL}{tag}": float(value) for tag, value in final.items()}
-        if self._loggers is not None:
-            self._loggers.log_parameters(parameters, values)
+        self._loggers.log_parameters(parameters, values)
         self.log(0, values)
 
     def flush(self) -> None:
         """Write everything logged so far to the disk."""
         self._file.flush()
-        if self._loggers is not None:
-            self._loggers.flush()
+        self._loggers.flush()
 
     def close(self) -> None:
         """Flush and close the files."""
         self._file.close()
-        if self._loggers is not None:
-            self._loggers.close()
-
-    def _pass_on(self, step: int, values: Mapping[str, float | None], when: float) -> None:
-        if self._loggers is not None:
-            self._loggers.log_scalars(step, values, when)
+        self._loggers.close()
 
 
 def read_log(path: Path) -> Iterator[dict[str, Any]]:

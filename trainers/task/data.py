@@ -3,8 +3,8 @@
 Rows with queries are split by whole queries, rows that belong together by whole groups. Where a column has their times,
 the earliest rows train and the last ones test, whatever their groups. Data that come with a test set are not split.
 
-Commands import this module to check config and tables before anything that takes seconds to import: torch and
-scikit-learn are imported where they are needed.
+Commands check tables by this module before anything that takes seconds is imported: it imports torch and scikit-learn
+where they are needed.
 """
 
 from __future__ import annotations
@@ -59,9 +59,7 @@ class Part:
     rows: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # their numbers in the file, from 0
     weight: FloatArray | None = None  # weights in training, (n,); None where all rows count alike
     own_weight: FloatArray | None = None  # those that the table has, without `data.positive_weight`; None likewise
-    group: IntArray | None = (
-        None  # number of each row's group, of which no split divides one, (n,); None without groups
-    )
+    group: IntArray | None = None  # number of each row's group, which no split divides, (n,); None without groups
     times: Times | None = None  # moment of each row; None without times
 
     def take(self, rows: NDArray[Any] | slice) -> Part:
@@ -143,15 +141,10 @@ class Source(NamedTuple):
 
 
 def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
-    """Read the data that a config's section describes.
-
-    Args:
-        options: the section.
-        frames: tables in memory, by the key of the section that would name their file.
+    """Read the data that a config's section describes; `frames` are tables in memory by the key of their file.
 
     Raises:
-        DataError: data that cannot be read.
-        TableError: everything that keeps the user's table from being used.
+        DataError: data that cannot be read; a `TableError` has everything that keeps the user's table from being used.
     """
     if options.time_to_event is not None or options.treatment is not None:
         role = "treatment" if options.time_to_event is None else "time_to_event"
@@ -165,11 +158,7 @@ def is_quick(options: DataConfig) -> bool:
 
 
 def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
-    """Return the rows of the training set, as `split_of` takes them.
-
-    Raises:
-        DataError: a set in which there is nothing to rank.
-    """
+    """Return the rows of the training set, as `split_of` takes them."""
     if isinstance(source.data, Table) and source.data.plain:
         source.data.dataset()  # which checks the range of the numbers
     seed = seed if options.split_seed is None else options.split_seed
@@ -179,15 +168,8 @@ def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
     """Split the data that a config's section describes, unless a test set comes with them.
 
-    What becomes of the columns of a table, the training set decides.
-
-    Args:
-        options: the section.
-        seed: seed of the split where the section has none.
-        source: the data, if they have been read.
-
-    Raises:
-        DataError: data that cannot be read, or a set in which there is nothing to rank.
+    What becomes of the columns of a table, the training set decides. `seed` counts where the section has no
+    ``split_seed``; `source` has the data, if they have been read. A `DataError` names a set with nothing to rank.
     """
     seed = seed if options.split_seed is None else options.split_seed
     source = read_source(options) if source is None else source
@@ -209,38 +191,28 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
             found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
     else:
         data, test, validation = source[:3]  # type: ignore[assignment]
+    table, other = found.get("tables", (None, None))
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": source.sha256}
-    if test is not None:
-        parts = [Part(part.X, part.y, part.qid, np.arange(part.n)) for part in (data, test)]
+    if rows is None:
+        assert test is not None
+        train, held = _part(data, slice(None), table), _part(test, slice(None), other)
         facts["test_rows"] = test.n
     else:
-        parts = [_part(data, members) for members in rows or ()]
-        facts |= {"split_seed": seed, "training_rows": len(parts[0].y)}
+        train, held = (_part(data, members, table) for members in rows)
+        facts |= {"split_seed": seed, "training_rows": len(train.y)}
     if data.qid is not None:
-        facts["queries"] = {"train": parts[0].n_queries, "test": parts[1].n_queries}
-        facts["query"] = options.query
+        facts |= {"queries": {"train": train.n_queries, "test": held.n_queries}, "query": options.query}
     facts["features"] = list(data.feature_names)
-    weights = None if source.tables is None else source.tables[0].weights
     if options.weighs:
-        given = np.ones(len(parts[0].y)) if weights is None else weights[parts[0].rows]
-        parts[0] = _weighted(parts[0], given, options.positive_weight)
-    if weights is not None:
+        train = _weighted(train, table, options.positive_weight)
+    if options.weight is not None:
         facts["weight"] = options.weight
-    groups = None if source.tables is None else _numbered_groups(source.tables[0])
-    if groups is not None:
-        parts = [
-            replace(part, group=groups[part.rows]) if source.test is None or part is parts[0] else part
-            for part in parts
-        ]
+    if table is not None and (groups := _numbered_groups(table)) is not None:
         facts |= {"group": options.group, "groups": len(np.unique(groups))}
-    if source.tables is not None and source.tables[0].times is not None:
-        tables = source.tables[0], source.tables[0 if test is None else 1]
-        whole = [table.times for table in tables if table is not None and table.times is not None]
-        train_times, test_times = (of.take(part.rows) for of, part in zip(whole, parts, strict=True))
-        parts = [replace(parts[0], times=train_times), replace(parts[1], times=test_times)]
-        facts |= {"time": options.time, "times": {"train": train_times.span, "test": test_times.span}}
-        found["notes"] = (*found["notes"], *_notes_on_times(options, parts, train_times, test_times))
-    elif source.tables is not None and groups is None and data.qid is None:
+    if train.times is not None and held.times is not None:
+        facts |= {"time": options.time, "times": {"train": train.times.span, "test": held.times.span}}
+        found["notes"] = (*found["notes"], *_notes_on_times(options, train, held))
+    elif table is not None and train.group is None and data.qid is None:
         from ltr.data.similar import note_on_similar_rows, similar_rows
 
         if (similar := similar_rows(data.X)) is not None:
@@ -249,37 +221,30 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     if validation is not None:
         facts["validation_rows"] = validation.n
         found["validation"] = Part(validation.X, validation.y, validation.qid)
-    if source.tables is not None:
-        labels = source.tables[0].labels
+    if table is not None:
+        labels = table.labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
     if options.dtype != "auto":
         facts["dtype"] = options.dtype
     if options.missing:
         facts["reading"] = {"missing": list(options.missing)}
-    return Split(parts[0], parts[1], data.feature_names, facts, **found)
+    return Split(train, held, data.feature_names, facts, **found)
 
 
 def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparation]:
     """Return all labelled rows of a table as a training set, with what makes features of its columns."""
     preparation = table.preparation(slice(None))
     data = table.dataset() if table.plain else _prepared(table, preparation, slice(None))
-    part = replace(_part(data, np.arange(data.n)), group=_numbered_groups(table), times=table.times)
-    if options.weighs:
-        given = np.ones(data.n) if table.weights is None else table.weights
-        part = _weighted(part, given, options.positive_weight)
-    return part, preparation
+    part = _part(data, slice(None), table)
+    return _weighted(part, table, options.positive_weight) if options.weighs else part, preparation
 
 
 def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows: bool = False) -> list[Split]:
     """Divide the training set again, so that options can be compared without the test set.
 
     `share` is that of the training groups or queries, or without them of the rows of each label, in the test set of
-    each of the `count` inner splits; with times these are the last blocks of rows, each measured on what learned from
-    all rows before it. A validation set with a file of its own is the test set of the only inner split, unless
-    `own_rows`.
-
-    Raises:
-        DataError: one of the two sets would have nothing to rank.
+    each of the `count` inner splits; with times see `_inner_rows`. A validation set with a file of its own is the test
+    set of the only inner split, unless `own_rows`. A `DataError` says that a set would have nothing to rank.
     """
 
     def inner(train: Part, test: Part, name: str, found: dict[str, Any]) -> Split:
@@ -316,9 +281,6 @@ def _inner_rows(
     With times these are the last `count` blocks of the rows, each of that share, or of so much less that as many rows
     are before all of them, each held out for what learned from all rows before it. Moments are not divided, so there
     may be fewer.
-
-    Raises:
-        DataError: one of the two sets would have nothing to rank.
     """
     from ltr.fitting import held_out
     from ltr.fitting.validation import nothing_to_rank
@@ -363,14 +325,12 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     # unit after unit, each in the order of the file
     by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
     parts, advice = [], "change data.split_seed or data.train_fraction"
-    divided = _ordered(n, seed, train_fraction)
+    order = np.concatenate(half_split(n, seed))
+    divided = np.split(order, [int(n * train_fraction)])
     if times is not None:
         later = blocks_of(times.numbers, [train_fraction])
-        divided, by_unit, advice = (
-            (np.flatnonzero(later == 0), np.flatnonzero(later)),
-            None,
-            "change data.train_fraction",
-        )
+        divided, by_unit = [np.flatnonzero(later == 0), np.flatnonzero(later)], None
+        advice = "change data.train_fraction"
     for name, members in zip(("training", "test"), divided, strict=True):
         rows = members
         if by_unit is not None:
@@ -390,32 +350,27 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     return parts
 
 
-def _notes_on_times(options: DataConfig, parts: Sequence[Part], train: Times, test: Times) -> Iterator[str]:
+def _notes_on_times(options: DataConfig, train: Part, test: Part) -> Iterator[str]:
     """Yield what a user should know about the times of both sets."""
-    yield f"in the order of {options.time}: trained on {train.span}, tested on {test.span}"
-    if parts[0].group is not None and parts[1].group is not None:
-        both = len(np.intersect1d(parts[0].group, parts[1].group))
-        if both:
-            yield f"{both} of the groups of {options.group} have rows in both sets: data.time divides by time alone"
-    last, first = train.moments[train.numbers.max()], test.moments[test.numbers]
+    earlier, later = train.times, test.times
+    assert earlier is not None
+    assert later is not None
+    yield f"in the order of {options.time}: trained on {earlier.span}, tested on {later.span}"
+    if train.group is not None and test.group is not None and len(both := np.intersect1d(train.group, test.group)):
+        yield f"{len(both)} of the groups of {options.group} have rows in both sets: data.time divides by time alone"
+    last, first = earlier.moments[earlier.numbers.max()], later.moments[later.numbers]
     if type(last) is type(first[0]) and (early := int((first <= last).sum())):
         yield f"{early} rows of the test set are not later than all rows of the training set"
 
 
 def _numbered_groups(table: Table) -> IntArray | None:
-    """Return the number of the group of each row of a table; None where no column tells."""
     return checked_groups(table.groups, len(table.y), table.qid)
 
 
-def _ordered(n: int, seed: int, train_fraction: float) -> tuple[IntArray, IntArray]:
-    """Return the numbers of n rows, queries or groups, for training and for testing."""
-    order = np.concatenate(half_split(n, seed))
-    cut = int(n * train_fraction)
-    return order[:cut], order[cut:]
-
-
-def _weighted(train: Part, weights: FloatArray, positive: float | str | None) -> Part:
-    """Return the training rows with their weights: those given, times that of the positives."""
+def _weighted(train: Part, table: Table | None, positive: float | str | None) -> Part:
+    """Return the training rows with their weights: those of the table, times that of the positives."""
+    given = None if table is None else table.weights
+    weights = np.ones(len(train.y)) if given is None else given[train.rows]
     kept, above = weights > 0, train.y > 0
     lists = None if train.qid is None else train.qid[kept]
     if not kept.any() or labels_agree(train.y[kept], lists):
@@ -427,13 +382,13 @@ def _weighted(train: Part, weights: FloatArray, positive: float | str | None) ->
     return replace(train, weight=both, own_weight=weights)
 
 
-def _part(data: Dataset, rows: IntArray) -> Part:
-    return Part(data.X[rows], data.y[rows], _numbered(data.qid, rows), rows)
-
-
-def _numbered(qid: IntArray | None, rows: NDArray[Any]) -> IntArray | None:
-    """Return the queries of some rows, numbered from 0."""
-    return None if qid is None else np.unique(qid[rows], return_inverse=True)[1]
+def _part(data: Dataset, rows: IntArray | slice, table: Table | None) -> Part:
+    """Return some rows of the data as a set, with the groups and times that their table has."""
+    part = Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], np.arange(data.n)[rows])
+    if table is not None:
+        groups, times = _numbered_groups(table), None if table.times is None else table.times.take(part.rows)
+        part = replace(part, group=None if groups is None else groups[rows], times=times)
+    return part.numbered()
 
 
 def _sha256(*given: Dataset | None) -> str:
@@ -467,11 +422,7 @@ def _load(options: DataConfig) -> Source:
 
 
 def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
-    """Read the user's table, and those of the test set and the validation set where they have files of their own.
-
-    Raises:
-        TableError: everything that keeps a table from being used.
-    """
+    """Read the user's table, and those of the test set and the validation set where they have files of their own."""
     table = _table(options, "path", options.roles, frames)
     assert table is not None
     kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
@@ -501,11 +452,7 @@ def _table(
 
 
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)
-    """Return a data frame of any library as one of pandas, with texts as names of the columns.
-
-    Raises:
-        DataError: a name that two columns have, or a frame without rows; `key` names the frame.
-    """
+    """Return a data frame of any library as one of pandas, with texts as names of the columns; `key` names it."""
     import narwhals.stable.v2 as narwhals
     import pandas as pd
 
@@ -542,12 +489,9 @@ def _prepared(table: Table, preparation: TablePreparation, training: IntArray | 
 
 
 def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None) -> str | None:
-    """Return a note on rows of the test set that stand in the training set, too, with the same label.
+    """Return a note on rows of the test set, of `other`, that are in the training set, too, with the same label.
 
-    Args:
-        table: the table of the training set.
-        other: that of the test set, which may be the same.
-        parts: rows of the training set and of the test set, where they are of one table.
+    `parts` are the rows of both sets, where they are of one table.
     """
     names = [name for name in table.columns if name in other.columns]
     if parts is not None and not _tells_rows_apart(table, names):

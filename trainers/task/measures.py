@@ -63,12 +63,8 @@ class Task:
 
     def _scores_of_part(self, ranker: Ranker, part: Part) -> FloatArray:
         rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
-        # some score a row by its list
-        return (
-            ranker.decision_function(rows, part.qid)
-            if isinstance(ranker, SurrogateRanker | EstimatorRanker)
-            else (ranker.decision_function(rows))
-        )
+        by_list = isinstance(ranker, SurrogateRanker | EstimatorRanker)  # some score a row by its list
+        return ranker.decision_function(rows, *([part.qid] if by_list else []))
 
     def rows_of(self, part: Part) -> pd.DataFrame:
         """Return the features of a set as a frame, which rankers read by name."""
@@ -84,20 +80,15 @@ class Task:
     def statistics(self, scores: Scores, ties: Ties = "resolved") -> Statistics:
         """Return the reported statistics, ``{"train": {...}, "test": {...}}``; None where undefined.
 
-        `ties` says how rows with equal scores count where there is one list: against the positives, or on average over
-        their orders.
+        By `ties` rows with equal scores of one list count against the positives, or on average over their orders.
         """
         sets = zip(self.split.parts, (scores.train, scores.test), strict=True)
         return {name: statistics_of(values, part, self.config, ties) for (name, part), values in sets}
 
-    def demands(self, texts: Sequence[str]) -> tuple[GivenDemands, GivenDemands]:
+    def demands(self, texts: Sequence[str]) -> list[GivenDemands]:
         """Return demands on the lists of the training set, and the same on those of the test set."""
-        demands = read_list_demands(texts)
-        train, test = (
-            GivenDemands.of_columns(demands, columns, self.config.statistics.gain)
-            for columns in demand_columns(self.split, demands)
-        )
-        return train, test
+        demands, gain = read_list_demands(texts), self.config.statistics.gain
+        return [GivenDemands.of_columns(demands, columns, gain) for columns in demand_columns(self.split, demands)]
 
     def meets_demands(self, scores: FloatArray) -> bool:
         """Return whether scores of the training set meet the demands on the exact stage."""
@@ -110,16 +101,11 @@ class Task:
         return on_new_lists(given, test.y.astype(np.float64), test.qid, scores, self.config.seed)
 
     def by_period(self, scores: FloatArray, ties: Ties = "resolved") -> list[Json] | None:
-        """Return what a method's scores reach in each period of the test set, each ranked as a separate list.
+        """Return what scores of the test set reach in each period, each ranked as a separate list; None without times.
 
-        Args:
-            scores: scores of the test set, (n,).
-            ties: as for `statistics`.
-
-        Returns:
-            In the order of time (`Times.periods`), for each period a dict with ``period``, ``rows``, ``positives``,
-            ``lists``, ``statistics`` and, unless the full list is reranked, the counts of `first_k`. With queries K is
-            that of the reranked lists; else each period has its share of these K rows. None where rows have no times.
+        For each of `Times.periods` that is a dict with ``period``, ``rows``, ``positives``, ``lists``, ``statistics``
+        and, unless the full list is reranked, the counts of `first_k`. With queries K is that of the reranked lists;
+        else each period has its share of these K rows.
         """
         test, top_k = self.split.test, self.config.exact.top_k
         if test.times is None:
@@ -138,13 +124,9 @@ class Task:
     def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
         """Return what those find who act on the first K rows of the training and of the test set.
 
-        With queries these are means over queries. K is that of the reranked list; of shorter sets all rows count.
-        Reranking changes the order of the top K, not which rows are in it, so that its effect shows in the first half.
-        `ties` is as for `statistics`.
-
-        Returns:
-            ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``; None where
-            the full list is reranked, which has no K.
+        That is ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``, with
+        queries means over queries; None where the full list is reranked, which has no K. Reranking changes the order of
+        the top K, not which rows are in it, so that its effect shows in the first half.
         """
         if (top_k := self.config.exact.top_k) == "full":
             return None
@@ -158,14 +140,10 @@ class Task:
         """Return the exact stage's statistic on what it reranks, the top of `base`; a sum where there are queries."""
         exact, train = self.config.exact, self.split.train
         chosen = self.reranked(base)
+        part, options, own = train.take(chosen), self.config.statistics, scores.train[chosen]
         if train.qid is None and train.weight is None:
-            return statistic_of(
-                scores.train[chosen], train.y[chosen], exact.statistic, gain=self.config.statistics.gain
-            )
-        part = train.take(chosen)
-        return sum_over_queries(
-            scores.train[chosen], part.y, part.qid, exact.statistic, self.config.statistics, part.weight
-        )
+            return statistic_of(own, part.y, exact.statistic, gain=options.gain)
+        return sum_over_queries(own, part.y, part.qid, exact.statistic, options, part.weight)
 
     def reranked(self, base: Scores) -> NDArray[np.bool_]:
         """Return which training rows are at the top of `base`, as the two-stage ranker cuts them."""
@@ -233,14 +211,10 @@ def statistic_of(
 def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> Json:
     """Return hits, precision, recall and lift among the first k rows, of which labels above 0 are hits.
 
-    With average ties these are means over the orders of rows with equal scores.
-
     Examples:
         >>> part = Part(np.zeros((4, 1)), np.array([1, 0, 0, 1]))
         >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
         {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
-        >>> first_k(np.array([4.0, 3.0, 4.0, 4.0]), part, 2, "average")["hits"]
-        1.3333333333333333
     """
     names = {name: f"{name}@{k}" for name in ("hits", "precision", "recall", "lift")}
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
@@ -287,12 +261,7 @@ def sum_over_queries(
 
 
 def ranked_labels(scores: FloatArray, y: IntArray) -> IntArray:
-    """Return labels from the top of the list down, tied negatives above tied positives as in the statistics.
-
-    Examples:
-        >>> ranked_labels(np.array([1.0, 3.0, 1.0]), np.array([1, 1, 0])).tolist()
-        [1, 0, 1]
-    """
+    """Return labels from the top of the list down, tied negatives above tied positives as in the statistics."""
     return y[np.lexsort((y, -scores))]
 
 

@@ -32,13 +32,7 @@ _WITH_DATA = "config, with these data"
 
 
 def read_at_once(config: Config) -> Source | None:
-    """Read the data of an experiment if that imports nothing that takes seconds; otherwise return None.
-
-    Raises:
-        DataError: data that cannot be read, or a set in which there is nothing to rank.
-        TableError: everything that keeps the user's table from being used.
-        ConfigError: options that name columns which the user's table does not have.
-    """
+    """Read the data of an experiment and check its columns if that imports nothing slow, else return None."""
     if not is_quick(config.data):
         return None
     source = read_source(config.data)
@@ -52,10 +46,8 @@ def read_at_once(config: Config) -> Source | None:
 
 def follow_labels(config: Config, labels: Labels) -> Config:
     """Return the config with defaults that suit the labels; what the user set stays as it is."""
-    keys = (key.partition(".") for key in FOLLOWING)
-    unset = {
-        f"{section}.{field}" for section, _, field in keys if field not in getattr(config, section).model_fields_set
-    }
+    keys = (key.split(".") for key in FOLLOWING)
+    unset = {f"{name}.{field}" for name, field in keys if field not in getattr(config, name).model_fields_set}
     found: dict[str, Any] = {}
     if labels.by_query:
         found["exact.statistic"] = "dcg@10"
@@ -85,13 +77,7 @@ def _is_logistic(loss: str) -> bool:
 
 
 def check_columns(config: Config, split: Split) -> None:
-    """Check that the exact stage's columns exist, that it may use no more weights than there are, and weights of rows.
-
-    A column of base scores must not have missing values: a median in their place would be no score of the model.
-
-    Raises:
-        ConfigError: options that do not go with these columns of the data.
-    """
+    """Raise a `ConfigError` with all options that do not go with the columns of the data or the weights of its rows."""
     tables = list({id(table): table for table in split.tables or ()}.values())
     findings = [*_findings_of_weights(config, split.train), *findings_of_columns(config, split.feature_names, tables)]
     if not tables:
@@ -105,10 +91,7 @@ def check_columns(config: Config, split: Split) -> None:
 def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence[Table]) -> list[Finding]:
     """Return what the exact stage asks of columns that the data do not have, or not enough of.
 
-    Args:
-        config: the experiment.
-        columns: names of the features.
-        tables: the tables of the user, as they are.
+    A column of base scores must not have missing values: a median in their place would be no score of the model.
     """
     exact, column, findings = config.exact, config.exact.score_column, list[Finding]()
     features = [name for name in columns if name != column]
@@ -125,13 +108,8 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
             rows = f"{lack.format(table.where)}, such as row {int(np.argmax(missing)) + 1}"
             findings.append(Finding("exact.base_score", f"must have no missing values: {rows}", column))
     if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
-        findings.append(
-            Finding(
-                "exact.max_nonzeros",
-                f"must be at most {len(features)}, the number of features that the exact stage has",
-                exact.max_nonzeros,
-            )
-        )
+        rule = f"must be at most {len(features)}, the number of features that the exact stage has"
+        findings.append(Finding("exact.max_nonzeros", rule, exact.max_nonzeros))
     read_demands(
         len(columns),
         columns,
@@ -218,19 +196,13 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
             yield Finding(f"baselines.methods[{at}]", rule, str(path))
     none = labels == 0
     if config.exact.enabled and differ_in_lists(weights[none], None if lists is None else lists[none]):
-        here = "" if lists is None else " of a query"
-        rule = (
-            f"ranks count rows, so that in the exact stage all rows{here} with label 0 must have the same weight, or 0"
-        )
+        rows = "all rows" if lists is None else "all rows of a query"
+        rule = f"ranks count rows, so that in the exact stage {rows} with label 0 must have the same weight, or 0"
         yield Finding("exact.enabled", f"must be false: {rule}", True)
 
 
 def check_lists(config: Config, labels: Labels) -> None:
-    """Check that a config goes with the labels, before anything is computed.
-
-    Raises:
-        ConfigError: all options that do not go with data by query.
-    """
+    """Raise a `ConfigError` with all options that do not go with data by query."""
     if labels.by_query and (findings := list(_findings(config, labels.graded))):
         raise ConfigError("config, with data by query", findings)
 

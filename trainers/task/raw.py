@@ -24,11 +24,7 @@ Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
 
 
 def read_labelled(options: DataConfig) -> Table:
-    """Read a table for ``ltr card``: its labels may be graded, which those of a run without queries are not.
-
-    Raises:
-        TableError: everything that keeps the table from being used.
-    """
+    """Read a table for ``ltr card``: its labels may be graded, which those of a run without queries are not."""
     table = read_raw_table(str(options.path), replace(options.roles, graded=True), options.reading)
     table.check()
     return table
@@ -47,11 +43,7 @@ def raw_columns(split: Split) -> tuple[Raw, Raw]:
 
 
 def asked_columns(table: Table, rows: NDArray[np.int64] | slice, kinds: Mapping[str, Kind]) -> dict[str, Column]:
-    """Return the columns of some rows of a table that a card may ask about, as their kinds say.
-
-    Raises:
-        ValueError: there are none.
-    """
+    """Return the columns of some rows of a table that a card may ask about, as their kinds say."""
     names = [name for name, kind in kinds.items() if kind.is_asked]
     if not names:
         found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
