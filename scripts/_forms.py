@@ -15,7 +15,7 @@ from pathlib import Path
 from torch import Tensor
 
 from scripts._bench import Json, made_on, peak
-from trainers.report.pictures import drawing as draw
+from trainers.report import drawing as draw
 from trainers.tables import markdown_table
 
 Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]

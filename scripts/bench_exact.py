@@ -22,7 +22,7 @@ from ltr.exact.solve import Solver
 from ltr.threads import available_threads
 from scripts._bench import Bench, Json, made_on, peak
 from scripts._lists import LONGEST, QUERIES, TINY, name_of, problem_of
-from trainers.report.pictures import drawing as draw
+from trainers.report import drawing as draw
 from trainers.tables import markdown_table
 
 

@@ -272,7 +272,7 @@ def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     page = build_page(sweep({"a": 1.0}, splits=3).results)
     answer, picture, table, *_ = page.summary
     assert answer.text.startswith("**Rerank on a")
-    assert picture.name == "gain_by_k_methods"
+    assert picture.name == "gain_by_k"
     assert table.header[:5] == ["data set", "K", "base ranker", "reranked", "difference on test"]
     assert picture not in [block for section in page.sections for block in section.blocks]
 

@@ -14,11 +14,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from trainers.records import SweepResults
+from trainers.report.drawing import COLOURS
 from trainers.report.evidence import Evidence, K, Series, Variant
 from trainers.report.page import Picture, Text
-from trainers.report.pictures import pictures
-from trainers.report.pictures.drawing import COLOURS
-from trainers.report.pictures.values import gain_pictures
+from trainers.report.pictures import gain_pictures, pictures
 
 STATISTIC = "dcg"
 BASE = "logistic_regression"

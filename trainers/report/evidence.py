@@ -190,48 +190,14 @@ class SweepTable:
         """The options of the exact stage that are varied."""
         return frozenset(key for series in self.exact_series for key, _ in series.variant.varied)
 
-    @cached_property
-    def asked(self) -> frozenset[str]:
-        """The options of its exact results that are not varied, as text."""
-        return frozenset().union(*(_asked(series, self.keys) for series in self.exact_series))
-
-    def along(self, key: str) -> list[Along]:
-        """Return the exact series along an option, once for each choice of the other varied options."""
-        found: dict[tuple[tuple[str, Any], ...], dict[str, dict[Any, Series]]] = {}
+    def along(self, key: str) -> dict[str, dict[Any, Series]]:
+        """Return the exact series in which an option varies alone, by data set and value of the option, in order."""
+        found: dict[str, dict[Any, Series]] = {}
         for series in self.exact_series:
             choice = dict(series.variant.varied)
-            if key in choice:
-                value = choice.pop(key)
-                found.setdefault(tuple(choice.items()), {}).setdefault(series.data, {})[value] = series
-        return [
-            Along(self, key, held, {data: {v: row[v] for v in sorted(row, key=in_order)} for data, row in rows.items()})
-            for held, rows in found.items()
-        ]
-
-
-@dataclass(frozen=True)
-class Along:
-    """The exact series of a table along one option, all others held."""
-
-    table: SweepTable  # the table
-    key: str  # the option
-    held: tuple[tuple[str, Any], ...]  # the other varied keys with their values
-    rows: Mapping[str, Mapping[Any, Series]]  # series by data set and value of the option, values in order
-
-    @property
-    def name(self) -> str:
-        """A name for a file, made of the table and the values held."""
-        return "_".join([self.table.name, *(f"{key_name(key)}_{value}" for key, value in self.held)])
-
-    @property
-    def holding(self) -> str:
-        """The values held, for a caption; empty for none."""
-        return "".join(f", at {key_name(key)} = {value}" for key, value in self.held)
-
-    @property
-    def series(self) -> Iterator[Series]:
-        """All of its series."""
-        return (series for row in self.rows.values() for series in row.values())
+            if [*choice] == [key]:
+                found.setdefault(series.data, {})[choice[key]] = series
+        return {data: {value: row[value] for value in sorted(row, key=in_order)} for data, row in found.items()}
 
 
 def tables_of(results: SweepResults) -> list[SweepTable]:
@@ -273,10 +239,6 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
     return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
 
-def _asked(series: Series, without: Iterable[str]) -> frozenset[str]:
-    return frozenset(other_options(record, without) for record in series.records.values())
-
-
 Length = int | str
 
 
@@ -287,7 +249,7 @@ class Lengths:
     data: str  # name of the data set
     limit: float  # seconds per list in most results
     main: dict[Length, Series]  # series with that limit by K, ascending, the full list last
-    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K
+    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K, the longest last
 
 
 @dataclass(frozen=True)
@@ -311,32 +273,6 @@ class Evidence:
     def tables(self) -> list[SweepTable]:
         """Every table of the sweep, in order."""
         return tables_of(self.results)
-
-    @cached_property
-    def groups(self) -> list[SweepTable]:
-        """The tables that are begun, merging those that have the same options on different data sets."""
-        found: list[SweepTable] = []
-        for new in (table for table in self.tables if table.rows):
-            for at, old in enumerate(found):
-                comparable = old.exact and new.exact and old.keys == new.keys and not set(old.rows) & set(new.rows)
-                if comparable and (new.asked <= old.asked or old.asked <= new.asked):
-                    found[at] = SweepTable(old.name, old.title, {**old.rows, **new.rows})
-                    break
-            else:
-                found.append(new)
-        return found
-
-    @cached_property
-    def main_groups(self) -> list[SweepTable]:
-        """The groups without those that another one repeats on more splits, whatever the time limit."""
-
-        def repeated(series: Series) -> bool:
-            rows = (group.rows.get(series.data, {}) for group in self.groups)
-            others = [row[series.variant] for row in rows if series.variant in row]
-            more = [other for other in others if len(other.splits) > len(series.splits)]
-            return any(_asked(series, [TIME_LIMIT]) == _asked(other, [TIME_LIMIT]) for other in more)
-
-        return [group for group in self.groups if not group.exact or not all(map(repeated, group.exact_series))]
 
     @cached_property
     def exact(self) -> list[Json]:
@@ -368,16 +304,6 @@ class Evidence:
     def main(self) -> dict[Pair, Series]:
         """The exact series at the usual time limit, by data set and K."""
         return {(found.data, length): s for found in self.lengths.values() for length, s in found.main.items()}
-
-    def by_length(self, groups: Sequence[SweepTable]) -> Iterator[Along]:
-        """Yield the exact series of some groups by K; where the sweep never varies K, those of single variants."""
-        varied = any(K in group.keys for group in self.groups)
-        for group in groups:
-            if varied:
-                yield from group.along(K)
-            elif group.exact and all(len(row) == 1 for row in group.exact.values()):
-                rows = {series.data: {series.option("top_k"): series} for series in group.exact_series}
-                yield Along(group, K, (), rows)
 
     def with_base(self, series: Series) -> tuple[Series, Series]:
         """Return an exact series and the series of its base ranker, on the splits where both have a result."""
