@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -78,10 +78,15 @@ class Series:
         """How many of the exact answers are proven optimal, such as ``3/10``."""
         return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
 
-    def values(self, part: str, statistic: str, *, recentred: bool = False) -> FloatArray:
+    @property
+    def recentred(self) -> Series:
+        """The same answers moved to the largest margin, on the splits where that was asked for."""
+        moved = {split: one | one["recentred"] for split, one in self.records.items() if "recentred" in one}
+        return Series(self.data, self.variant, moved)
+
+    def values(self, part: str, statistic: str) -> FloatArray:
         """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
-        found = [self.records[split]["recentred"] if recentred else self.records[split] for split in self.splits]
-        return np.array([_number(record[part].get(statistic)) for record in found])
+        return np.array([_number(self.records[split][part].get(statistic)) for split in self.splits])
 
     def on_list(self, what: str) -> FloatArray:
         """Return ``value``, ``bound`` or ``gap`` of exact results; NaN where there was nothing to rerank."""
@@ -318,47 +323,44 @@ class Evidence:
         b: Series,
         part: str,
         *,
-        recentred: bool = False,
         independent: bool = False,
         fewest: int = FEWEST_SPLITS,
     ) -> Paired:
         """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets.
 
-        With `recentred` the first one's answers are those moved to the largest margin. With `independent` the splits
-        count as independent, as in the ordinary paired t-test.
+        With `independent` the splits count as independent, as in the ordinary paired t-test.
         """
-        splits = [split for split in a.common(b) if not recentred or "recentred" in a.records[split]]
+        splits = a.common(b)
         a, b = a.at(splits), b.at(splits)
         other = {"train": "test", "test": "train"}[part]
         sizes = [record["sizes"] for record in a.records.values()]
         shares = [] if independent else [size[part][0] / size[other][0] for size in sizes]
         overlap = float(np.mean(shares)) if shares else 0.0
-        values = a.values(part, self.statistic, recentred=recentred)
-        return paired(values, b.values(part, self.statistic), overlap, fewest)
-
-    def over(
-        self, make: Callable[[Series], tuple[Series, Series] | None], part: str, **options: bool
-    ) -> dict[Pair, Paired]:
-        """Compare the two series that `make` gives for an exact one, for each data set and K, as a family."""
-        found = {pair: make(series) for pair, series in self.main.items()}
-        return family({p: self.compare(two[0], two[1], part, **options) for p, two in found.items() if two is not None})
+        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap, fewest)
 
     @cached_property
     def gains(self) -> dict[str, dict[Pair, Paired]]:
-        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``."""
-        return {part: self.over(self.with_base, part) for part in ("train", "test")}
+        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``, as families."""
+        pairs = {pair: self.with_base(series) for pair, series in self.main.items()}
+        return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
+
+    @cached_property
+    def recentred(self) -> dict[str, dict[Pair, Paired]]:
+        """Answers moved to the largest margin against the same answers as found, like `gains`."""
+        pairs = {pair: (series.recentred, series) for pair, series in self.main.items()}
+        return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
 
 
 def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int, Json]]]]) -> Lengths:
     """Choose the options with the most results and divide them by time limit."""
-    by_limit = max(of_options.values(), key=lambda limits: sum(map(_size, limits.values())))
-    limit = min(by_limit, key=lambda seconds: (-_size(by_limit[seconds]), seconds))
+
+    def size(by_length: dict[Length, dict[int, Json]]) -> int:
+        return sum(map(len, by_length.values()))
+
+    by_limit = max(of_options.values(), key=lambda limits: sum(map(size, limits.values())))
+    limit = min(by_limit, key=lambda seconds: (-size(by_limit[seconds]), seconds))
     series = {}
     for seconds, found in sorted(by_limit.items()):
         ordered = sorted(found, key=in_order)
         series[seconds] = {length: Series(data, Variant(EXACT, ((K, length),)), found[length]) for length in ordered}
     return Lengths(data, limit, series[limit], {seconds: of for seconds, of in series.items() if seconds > limit})
-
-
-def _size(by_length: dict[Length, dict[int, Json]]) -> int:
-    return sum(len(by_split) for by_split in by_length.values())

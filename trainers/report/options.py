@@ -115,12 +115,3 @@ def option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
     compared = {pair: found["test"].get(pair) for pair in table.series}
     caption = "Weights: mean number of non-zero weights. Differences are from the reference."
     yield comparison_table(compared, evidence, "difference on test", varied=name, caption=caption, more=more)
-
-
-def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
-    """Compare answers moved to the largest margin with the same answers as found, for each data set and K."""
-
-    def twice(series: Series) -> tuple[Series, Series] | None:
-        return (series, series) if any("recentred" in record for record in series.records.values()) else None
-
-    return evidence.over(twice, part, recentred=True)

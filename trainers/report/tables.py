@@ -31,7 +31,7 @@ from trainers.report.evidence import (
     mean_of,
     proven,
 )
-from trainers.report.options import comparison_table, option_blocks, option_tables, recentring
+from trainers.report.options import comparison_table, option_blocks, option_tables
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.report.paired import ALPHA
 from trainers.tables import NOTHING_PROVEN, number
@@ -307,7 +307,7 @@ def _option_section(evidence: Evidence) -> Iterator[Section]:
 @section
 def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     """Answers moved to the largest margin against the answers as found."""
-    test, train = (recentring(evidence, part) for part in ("test", "train"))
+    train, test = (evidence.recentred[part] for part in PARTS)
     if not test:
         return
     text = "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
