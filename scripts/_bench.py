@@ -1,95 +1,252 @@
-"""The harness of the benchmarks: measurements in separate processes, their records, and tables put into pages.
+"""The harness of the benchmarks and studies: what to measure, the records of it, and tables put into pages.
 
-A *request* is a JSON object that says what to measure. A script runs itself with ``--one REQUEST`` for each of them, so
-that peak memory is that of this measurement alone. It keeps the records in a file of JSON lines, so that nothing is
-measured twice.
+A *request* is a JSON object of what to measure; its *record* adds what came. Records are kept in a file of JSON lines,
+so that nothing is measured twice and an interrupted program goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import re
 import resource
-import subprocess
 import sys
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from ltr.data import Dataset, half_split
+from ltr.threads import available_threads
 from trainers.provenance import machine, origin
-from trainers.report.pictures import drawing as draw
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]
 FloatArray = NDArray[np.float64]
-Form = Callable[[str, Tensor, Tensor], Callable[[], float] | None]
-"""A function of the name of what is measured, scores and labels that returns a call for the value, or None."""
-
-Curve = tuple[str, str, str, str, str]
-"""A line of a plot: the form and what it computes; its label, style and colour."""
-
-_SECONDS, _CALLS = 0.5, 200  # seconds for which a call is repeated, and largest number of calls
-_ABSENT = "not there"
-_KEY = ("form", "what", "shape", "dtype", "threads")
+IntArray = NDArray[np.int64]
+ROOT = Path(__file__).parents[1]
 
 
-def command_line(doc: str | None, folder: str) -> argparse.ArgumentParser:
-    """Return a parser with the options of all benchmarks."""
-    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path(folder), help=f"folder of the results (default {folder})")
-    parser.add_argument("--docs", type=Path, metavar="PAGE", help="page to put the table into")
-    parser.add_argument("--one", type=json.loads, help=argparse.SUPPRESS)
-    return parser
-
-
-def parsed(
-    parser: argparse.ArgumentParser, measure: Callable[[Json], Json], arguments: Sequence[str] | None = None
-) -> argparse.Namespace:
-    """Return the options; with ``--one``, make that measurement, print its record and exit."""
-    options = parser.parse_args(arguments)
-    if options.one:
-        print(json.dumps(measure(options.one)))
-        raise SystemExit
-    options.out.mkdir(parents=True, exist_ok=True)
-    return options
-
-
-def apart(script: str, request: Json, *, threads: int = 1, seconds: float | None = None) -> Json:
-    """Return the record of a request from a process of its own; its status is ``failed`` if the process dies.
+class Records:
+    """Records in a file of JSON lines, by their values of some fields.
 
     Args:
-        script: path of the script that measures.
-        request: what to measure.
-        threads: number of threads for OpenMP.
-        seconds: time after which the process is killed.
+        path: the file.
+        fields: names of the fields that tell one record from another; of several alike the last one counts.
     """
+
+    def __init__(self, path: Path, fields: Sequence[str]) -> None:
+        self.path, self._fields = path, fields
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        self._found = {self._key(record): record for record in map(json.loads, lines)}
+
+    def of(self, requests: Sequence[Json]) -> list[Json]:
+        """Return the records that there are of some requests, in their order."""
+        keys = dict.fromkeys(map(self._key, requests))
+        return [self._found[key] for key in keys if key in self._found]
+
+    def add(self, record: Json) -> None:
+        """Add a record here and to the file."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(record) + "\n")
+        self._found[self._key(record)] = record
+
+    def _key(self, record: Json) -> str:
+        return json.dumps([record.get(field) for field in self._fields])
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark or a study: its command line, and how its records come about.
+
+    Attributes:
+        name: name of the folder under runs/.
+        about: the docstring of its module.
+        page: the page in docs/ with places for its tables.
+        requests: everything to measure.
+        measure: takes the fields of a request as keywords and returns what came, in a process of one thread, or of as
+            many as the field ``threads`` says.
+        tables: makes tables of the records, by name.
+        alone: whether each measurement has a process of its own, with no other beside it, for times and memory.
+        figures: draws the records into a folder.
+        kept: file of the records, in place of that under runs/.
+    """
+
+    name: str
+    about: str | None
+    page: str
+    requests: Sequence[Json]
+    measure: Callable[..., Json]
+    tables: Callable[[list[Json]], Mapping[str, str]]
+    alone: bool = False
+    figures: Callable[[list[Json], Path], None] | None = None
+    kept: str = ""
+
+    def records(self, path: Path | None = None) -> Records:
+        """Return the records in a file, in that of the benchmark by default."""
+        fields = list(dict.fromkeys(field for request in self.requests for field in request))
+        return Records(path or ROOT / (self.kept or f"runs/{self.name}/records.jsonl"), fields)
+
+    def chosen(self, only: Mapping[str, Sequence[str]], fixed: Json | None = None) -> list[Json]:
+        """Return the requests whose fields have one of the values in `only`, with the values of `fixed`."""
+        return [
+            request | (fixed or {})
+            for request in self.requests
+            if all(str(request.get(field)) in values for field, values in only.items())
+        ]
+
+    def main(self, arguments: Sequence[str] | None = None) -> int:
+        """Measure what is missing, print the tables, and put them into the page; return 1 if a measurement failed."""
+        parser = argparse.ArgumentParser(description=(self.about or "").splitlines()[0])
+        fields = ", ".join(dict.fromkeys(field for request in self.requests for field in request))
+        pair = {"nargs": "+", "default": [], "metavar": "FIELD=VALUE"}
+        parser.add_argument("--only", **pair, help=f"measure part of it: {fields}; values are separated by semicolons")
+        parser.add_argument("--set", **pair, help="measure with another value of a field")
+        parser.add_argument("--records", type=Path, help="file of the records")
+        parser.add_argument("--docs", type=Path, nargs="?", const=ROOT / self.page, help="put the tables into the page")
+        parser.add_argument("--kept", action="store_true", help="measure nothing: tables of the records that there are")
+        parser.add_argument("--processes", type=int, default=available_threads(), help="default: number of processors")
+        options = parser.parse_args(arguments)
+        only = {field: texts.split(";") for field, texts in map(_pair, options.only)}
+        requests = self.chosen(only, {field: _value(text) for field, text in map(_pair, options.set)})
+        records = self.records(options.records)
+        complete = options.kept or self.measure_missing(records, requests, options.processes)
+        found = records.of(requests)
+        if not found:
+            print(f"error: there are no records in {records.path}", file=sys.stderr)
+            return 1
+        for name, text in self.tables(found).items():
+            print(f"\n{text}")
+            if options.docs is not None:
+                insert(options.docs, name, text)
+        if self.figures is not None:
+            self.figures(found, records.path.parent if options.docs is None else options.docs.parent / "images")
+        return 0 if complete else 1
+
+    def measure_missing(self, records: Records, requests: Sequence[Json], processes: int) -> bool:
+        """Measure the requests without a record, and keep each record at once; return whether none failed."""
+        missing, made, complete = [request for request in requests if not records.of([request])], origin(), True
+        commit = f"{(made['git_commit'] or '')[:12]}{'+' if made['git_dirty'] else ''}"
+        facts = {"commit": commit, "machine": f"{machine()}; torch {torch.__version__}"}
+        for done, (request, future) in enumerate(self._futures(missing, processes), start=1):
+            name = f"{done}/{len(missing)}  {', '.join(map(str, request.values()))}"
+            try:
+                found, seconds = future.result()
+            except ImportError as error:
+                print(f"{name}: left out, {error}", flush=True)
+            except Exception as error:  # the others go on
+                complete = False
+                print(f"{name}: failed, {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            else:
+                records.add(request | found | facts)
+                print(f"{name}: {seconds:.0f} s", flush=True)
+        return complete
+
+    def _futures(self, requests: Sequence[Json], processes: int) -> Iterator[tuple[Json, Future[tuple[Json, float]]]]:
+        spawn = multiprocessing.get_context("spawn")  # a process does not have the memory of this one
+        groups = [[request] for request in requests] if self.alone else [requests] * bool(requests)
+        for group in groups:
+            os.environ["OMP_NUM_THREADS"] = str(group[0].get("threads", 1))
+            with ProcessPoolExecutor(min(processes, len(group)), spawn) as pool:
+                futures = {pool.submit(_timed, self.measure, request): request for request in group}
+                for future in as_completed(futures):
+                    yield futures[future], future
+
+
+def _timed(measure: Callable[..., Json], request: Json) -> tuple[Json, float]:
+    torch.set_num_threads(request.get("threads", 1))
+    started = time.perf_counter()
+    return measure(**request), time.perf_counter() - started
+
+
+def _pair(text: str) -> tuple[str, str]:
+    field, _, value = text.partition("=")
+    return field, value
+
+
+def _value(text: str) -> Any:  # noqa: ANN401 (a value of JSON)
     try:
-        done = subprocess.run(
-            [sys.executable, script, "--one", json.dumps(request)],
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return request | {"status": "failed", "message": "killed: it did not keep its time limit"}
-    if done.returncode != 0:
-        last = (done.stderr.strip().splitlines() or [""])[-1]
-        return request | {"status": "failed", "message": f"exit status {done.returncode}: {last}"}
-    found: Json = json.loads(done.stdout.splitlines()[-1])
-    return found
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def insert(page: Path, name: str, text: str) -> None:
+    """Replace the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in a page.
+
+    Raises:
+        ValueError: a page without these two lines.
+    """
+    whole, old = page.read_text(encoding="utf-8"), inserted(page, name)
+    begin = f"<!-- begin {name} -->\n"
+    page.write_text(whole.replace(f"{begin}{old}", f"{begin}{text.strip()}\n"), encoding="utf-8")
+
+
+def inserted(page: Path, name: str) -> str:
+    """Return the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in a page."""
+    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
+    if (found := re.search(f"{begin}(.*?){end}", page.read_text(encoding="utf-8"), re.DOTALL)) is None:
+        raise ValueError(f"{page} must hold the lines {begin.strip()} and {end}")
+    return found[1]
+
+
+def table(
+    records: Sequence[Json],
+    rows: Mapping[str, str],
+    columns: Mapping[str, Json],
+    cell: Callable[[list[Json]], str],
+    more: Mapping[str, Callable[[list[Json]], str]] | None = None,
+) -> str:
+    """Return a table with a row for each combination of the values of some fields, in order of appearance.
+
+    Args:
+        records: the records.
+        rows: headings by the names of the fields.
+        columns: the fields of the records in each column, by its heading.
+        cell: makes the text of the records of a cell; a cell without any is ``-``.
+        more: further columns, before the others, made of all records of the row.
+    """
+    made, leading = [], more or {}
+    for key in dict.fromkeys(tuple(record[field] for field in rows) for record in records):
+        own = [record for record in records if tuple(record[field] for field in rows) == key]
+        parts = [[r for r in own if all(r[field] == value for field, value in of.items())] for of in columns.values()]
+        cells = [cell(part) if part else "-" for part in parts]
+        made.append([*map(str, key), *(text(own) for text in leading.values()), *cells])
+    return markdown_table([*rows.values(), *leading, *columns], made, left=len(rows))
+
+
+def with_error(values: ArrayLike, form: str = "{:.4f}") -> str:
+    """Return the mean of some values, and its standard error where there are several."""
+    given = np.asarray(values, dtype=np.float64)
+    if len(given) == 1:
+        return form.format(given[0])
+    error = given.std(ddof=1) / len(given) ** 0.5
+    return f"{form.format(given.mean())} ± {form.replace('+', '').removesuffix(' %').format(error)}"
+
+
+def made_on(records: Sequence[Json]) -> str:
+    """Return on which machines, and by which commits, records were made."""
+    machines, commits = ([*dict.fromkeys(r[key] for r in records if key in r)] for key in ("machine", "commit"))
+    return f"{', '.join(machines)}; commit {', '.join(f'`{name}`' for name in commits)}."
+
+
+def halves(data: Dataset, split: int) -> tuple[Dataset, Dataset]:
+    """Return a training set and a test set: half of the rows each, or of the queries where there are any."""
+    if data.qid is None:
+        parts = half_split(data.n, split)
+        return tuple(Dataset(data.name, data.X[at], data.y[at], data.feature_names) for at in parts)  # type: ignore[return-value]
+    chosen = [np.isin(data.qid, queries) for queries in half_split(data.n_queries, split)]
+    return tuple(Dataset(data.name, data.X[at], data.y[at], data.feature_names, data.qid[at]) for at in chosen)  # type: ignore[return-value]
 
 
 def descended(loss: Callable[[Tensor], Tensor], X: FloatArray, ridge: float) -> FloatArray:
@@ -107,97 +264,6 @@ def descended(loss: Callable[[Tensor], Tensor], X: FloatArray, ridge: float) -> 
     return w.detach().numpy()
 
 
-class Records:
-    """The records in a file of JSON lines. Indexing by a request gives the records with the same fields, in order.
-
-    Args:
-        path: the file.
-        fields: names of the fields that identify a measurement.
-    """
-
-    def __init__(self, path: Path, fields: Sequence[str]) -> None:
-        self._path, self._fields = path, fields
-        self._found: defaultdict[str, list[Json]] = defaultdict(list)
-        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-            self[record := json.loads(line)].append(record)
-
-    def __getitem__(self, request: Json) -> list[Json]:
-        return self._found[json.dumps([request.get(field) for field in self._fields])]
-
-    def all(self) -> list[Json]:
-        """Return every record."""
-        return [record for several in self._found.values() for record in several]
-
-    def add(self, record: Json) -> None:
-        """Add a record here and to the file."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
-        self[record].append(record)
-
-
-def compute_missing(compute: Callable[..., Json], kept: Records, requests: Iterable[Json], processes: int) -> bool:
-    """Compute the requests of which there is no record yet, by a function of their fields, each on one thread.
-
-    Each record is kept as soon as it is known, with the commit of the code. Returns whether all are there.
-    """
-    missing, made, complete = [request for request in requests if not kept[request]], origin(), True
-    commit = {"commit": f"{(made['git_commit'] or '')[:12]}{'+' if made['git_dirty'] else ''}"}
-    with joblib.parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
-        work = joblib.Parallel(return_as="generator_unordered")(joblib.delayed(_attempt)(compute, r) for r in missing)
-        for done, (request, found, seconds) in enumerate(work, start=1):
-            name = f"{done}/{len(missing)}  {', '.join(map(str, request.values()))}"
-            if isinstance(found, str):
-                complete = False
-                print(f"{name}: failed, {found}", file=sys.stderr, flush=True)
-            else:
-                kept.add(found | commit)
-                print(f"{name}: {seconds:.0f} s", flush=True)
-    return complete
-
-
-def _attempt(compute: Callable[..., Json], request: Json) -> tuple[Json, Json | str, float]:
-    """Return the request, its record or why there is none, and the seconds that it took."""
-    started = time.perf_counter()
-    try:
-        found: Json | str = compute(**request)
-    except Exception as error:  # the others go on
-        found = f"{type(error).__name__}: {error}"
-    return request, found, time.perf_counter() - started
-
-
-def measure_missing(script: str, kept: Records, requests: Iterable[Json]) -> None:
-    """Measure, in processes of their own, the requests of which there is no record yet, and keep what succeeds."""
-    for request in requests:
-        if kept[request]:
-            continue
-        record = apart(script, request)
-        print(request, record["status"], record.get("message", ""), flush=True)
-        if record["status"] == "ok":
-            kept.add(record)
-
-
-def publish(options: argparse.Namespace, name: str, text: str) -> None:
-    """Print a table, write it to a file of its name, and put it into the page given by ``--docs``."""
-    print(text)
-    (options.out / f"{name}.md").write_text(text, encoding="utf-8")
-    if options.docs is not None:
-        insert(options.docs, name, text)
-
-
-def insert(page: Path, name: str, text: str) -> None:
-    """Replace the text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` in a page.
-
-    Raises:
-        ValueError: a page without these two lines.
-    """
-    begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
-    head, found, rest = page.read_text(encoding="utf-8").partition(begin)
-    _, closed, tail = rest.partition(end)
-    if not (found and closed):
-        raise ValueError(f"{page} must hold the lines {begin.strip()} and {end}")
-    page.write_text(f"{head}{begin}{text.strip()}\n{end}{tail}", encoding="utf-8")
-
-
 def peak() -> float:
     """Return the largest memory of this process so far, in megabytes.
 
@@ -209,121 +275,3 @@ def peak() -> float:
         return int(found[1]) / 1024
     highest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return highest / (2**20 if sys.platform == "darwin" else 1024)
-
-
-@dataclass
-class Study:
-    """A benchmark that compares our form of several computations with those of other libraries.
-
-    A request says ``form``, ``what``, ``shape``, ``dtype`` and ``threads``; its record adds ``status`` and, where that
-    is "ok", ``value``, ``seconds`` and ``megabytes``.
-    """
-
-    name: str  # name of the files, and of the table's place in a page
-    script: str  # path of the script
-    about: str | None  # the script's docstring
-    forms: Mapping[str, Form]  # the first is ours
-    data: Callable[[str, list[int], str], tuple[Tensor, Tensor]]  # scores and labels for what is measured, shape, dtype
-    requests: Callable[[int], list[Json]]  # everything to measure except the number of threads, for the longest list
-    plot: Mapping[str, Sequence[Curve]]  # panels by their title
-    tolerance: Mapping[str, float]  # relative error up to which the values of forms agree, by dtype
-    first: Sequence[int]  # lengths of the lists of the calls that compile, before the clock starts
-
-    def main(self) -> None:
-        """Measure what is missing, and write the table and the plot."""
-        parser = command_line(self.about, f"runs/{self.name}")
-        parser.add_argument("--threads", type=int, default=torch.get_num_threads(), help="threads of torch")
-        parser.add_argument("--longest", type=int, default=10_000_000, help="longest list that is measured")
-        parser.add_argument("--image", type=Path, metavar="PNG", help="a second place for the plot")
-        options = parsed(parser, self.measure)
-        requests = [request | {"threads": options.threads} for request in self.requests(options.longest)]
-        kept = Records(options.out / f"{self.name}.jsonl", _KEY)
-        self._collect(kept, requests)
-        found = [kept[request][-1] for request in requests if kept[request]]
-        self.check_values(found)
-        for path in filter(None, (options.out / f"{self.name}.png", options.image)):
-            self._draw(found, path)
-        head = f"{machine()}; torch {torch.__version__}, threads: {options.threads}."
-        publish(options, self.name, f"{head}\n\n{self._table(found)}\n")
-
-    def measure(self, request: Json) -> Json:
-        """Return the value, the best time and the additional memory of one form; compilation comes before."""
-        torch.set_num_threads(request["threads"])
-        form, what, shape = self.forms[request["form"]], request["what"], request["shape"]
-        try:
-            for items in self.first:
-                if small := form(what, *self.data(what, [2, items][-len(shape) :], request["dtype"])):
-                    small()
-            call = form(what, *self.data(what, shape, request["dtype"]))
-        except ImportError as error:
-            return request | {"status": f"{_ABSENT}: {error}"}
-        if call is None:
-            return request | {"status": "left out"}
-        before = peak()
-        value = call()
-        megabytes = peak() - before
-        times: list[float] = []
-        while len(times) < 3 or (sum(times) < _SECONDS and len(times) < _CALLS):
-            start = time.perf_counter()
-            call()
-            times.append(time.perf_counter() - start)
-            if min(times) > _SECONDS:
-                break
-        return request | {"status": "ok", "value": value, "seconds": min(times), "megabytes": megabytes}
-
-    def _collect(self, kept: Records, requests: Sequence[Json]) -> None:
-        """Measure what has no record, except forms whose library cannot be imported."""
-        absent = set()
-        for request in requests:
-            if kept[request] or request["form"] in absent:
-                continue
-            record = apart(self.script, request, threads=request["threads"])
-            print(f"{request['what']}, {request['form']}, {request['shape']}: {record['status']}", flush=True)
-            if record["status"].startswith(_ABSENT):
-                absent.add(request["form"])
-            else:
-                kept.add(record)
-
-    def check_values(self, records: Sequence[Json]) -> None:
-        """Exit if a form's value differs from ours: speeds cannot be compared if the answers differ."""
-        measured = [(record, tuple(map(str, map(record.get, _KEY[1:])))) for record in records if "value" in record]
-        own = {key: record["value"] for record, key in measured if record["form"] == next(iter(self.forms))}
-        for record, key in measured:
-            expected = own.get(key, record["value"])
-            if abs(record["value"] - expected) > self.tolerance[record["dtype"]] * abs(expected):
-                raise SystemExit(f"{record}: {record['value']!r}, but {expected!r} is our value")
-
-    def _table(self, records: Sequence[Json]) -> str:
-        """Return our seconds and memory, and the others' time as a multiple of ours."""
-        measured = {(r["what"], tuple(r["shape"]), r["form"]): r for r in records if r["status"] == "ok"}
-        product, *others = self.forms
-        rows = []
-        for what, shape in dict.fromkeys((r["what"], tuple(r["shape"])) for r in records):
-            if own := measured.get((what, shape, product)):
-                found = [measured.get((what, shape, form)) for form in others]
-                times = ["-" if other is None else f"{other['seconds'] / own['seconds']:.3g}x" for other in found]
-                size = " x ".join(f"{n:,}" for n in shape)
-                rows.append([what, size, _time(own["seconds"]), f"{own['megabytes']:.0f}", *times])
-        return markdown_table(["", "scores", product, "MB", *others], rows, left=2)
-
-    def _draw(self, records: Sequence[Json], path: Path) -> None:
-        """Draw time and memory of single lists over their length, on logarithmic axes."""
-        figure, looks = draw.canvas(2.6 * len(self.plot) + 0.8, draw.WIDE), {}
-        panels = figure.subplots(len(self.plot), 2, squeeze=False, sharex=True)
-        single = [record for record in records if "value" in record and len(record["shape"]) == 1]
-        for both, (title, curves) in zip(panels, self.plot.items(), strict=True):
-            for axes, measured, least in zip(both, ("seconds", "megabytes"), (0.0, 0.1), strict=True):
-                draw.dress(axes, f"{title}: {measured}")
-                for form, what, label, style, colour in curves:
-                    own = [record for record in single if (record["form"], record["what"]) == (form, what)]
-                    if found := sorted((record["shape"][0], max(record[measured], least)) for record in own):
-                        axes.loglog(*zip(*found, strict=True), style, color=colour, markersize=3)
-                        (looks[label],) = axes.plot([], [], style, color=colour, markersize=3, label=label)
-        draw.name_axes(figure, x="items of the list")
-        draw.legend(figure, looks.values())
-        figure.savefig(path)
-
-
-def _time(seconds: float) -> str:
-    unit, size = ("s", 1.0) if seconds >= 1.0 else ("ms", 1e-3) if seconds >= 1e-3 else ("µs", 1e-6)
-    return f"{seconds / size:.3g} {unit}"

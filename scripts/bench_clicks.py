@@ -7,39 +7,29 @@ value is the mean NDCG by true relevance on 2,000 new queries; each seed is anot
 
 ``lightgbm, position`` and ``xgboost, unbiased`` are the libraries' own ways to learn the bias with the ranker.
 
-    python scripts/bench_clicks.py --out runs/clicks --docs docs/clicks.md
+    python -m scripts.bench_clicks --docs
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
-import torch
-from _bench import Json, Records, command_line, measure_missing, parsed, publish
-from numpy.typing import NDArray
 
 from ltr import gbdt
 from ltr.clicks import fit_with_position_bias
 from ltr.metrics import ndcg
 from ltr.rankers import SurrogateRanker
-from trainers.provenance import machine
-from trainers.tables import markdown_table
+from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table
 
-_LINEAR, _BOOSTED = (
-    ("linear, no weights", "linear, joint", "linear, true weights"),
-    (
-        "lightgbm, no weights",
-        "lightgbm, joint",
-        "lightgbm, true weights",
-        "lightgbm, position",
-        "xgboost, no weights",
-        "xgboost, unbiased",
-    ),
+_FORMS = (
+    *("linear, no weights", "linear, joint", "linear, true weights"),
+    *("lightgbm, no weights", "lightgbm, joint", "lightgbm, true weights", "lightgbm, position"),
+    *("xgboost, no weights", "xgboost, unbiased"),
 )
 _SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 3000)]
 _SEEDS, _ROWS = 10, 10
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+_TREES: Json = {"n_estimators": 100, "learning_rate": 0.05, "num_leaves": 8}
 
 
 def lists(rng: np.random.Generator, queries: int) -> tuple[FloatArray, IntArray, IntArray]:
@@ -81,14 +71,9 @@ class Boosted:
         return np.asarray(self.model_.predict(X))
 
 
-_TREES: Json = {"n_estimators": 100, "learning_rate": 0.05, "num_leaves": 8}
-
-
-def measure(request: Json) -> Json:
-    """Return the true NDCG on new queries of a ranker by one form, for each seed."""
-    torch.set_num_threads(1)
-    values = [_measured(request["form"], request["bias"], request["queries"], seed) for seed in range(_SEEDS)]
-    return request | {"status": "ok", "ndcg": values}
+def measure(form: str, bias: int, queries: int) -> Json:
+    """Return the true NDCG on new queries, for each seed."""
+    return {"ndcg": [_measured(form, bias, queries, seed) for seed in range(_SEEDS)]}
 
 
 def _measured(form: str, bias: int, queries: int, seed: int) -> float:
@@ -97,47 +82,44 @@ def _measured(form: str, bias: int, queries: int, seed: int) -> float:
     clicked, position = shown(rng, X, relevant, bias)
     new_X, new_relevant, new_qid = lists(rng, 2000)
     library, _, way = form.partition(", ")
-    plain = SurrogateRanker("ranknet(pairs=sum)") if library == "linear" else Boosted()
-    sizes = np.unique(qid, return_counts=True)[1]
+    ranker = SurrogateRanker("ranknet(pairs=sum)") if library == "linear" else Boosted()
     if way == "joint":
-        plain, _ = fit_with_position_bias(plain, X, clicked, qid, position)
+        ranker, _ = fit_with_position_bias(ranker, X, clicked, qid, position)
     elif way == "position":
         import lightgbm
 
+        sizes = np.unique(qid, return_counts=True)[1]
         data = lightgbm.Dataset(X, clicked, group=sizes, position=position - 1)
-        plain = lightgbm.train({**_TREES, "objective": "lambdarank", "num_threads": 1, "verbose": -1}, data)
+        ranker = lightgbm.train({**_TREES, "objective": "lambdarank", "num_threads": 1, "verbose": -1}, data)
     elif library == "xgboost":
         import xgboost
 
         order = np.lexsort((position, qid))  # which its unbiased mode takes for the positions
         given = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 3, "n_jobs": 1}
-        plain = xgboost.XGBRanker(**given, objective="rank:ndcg", lambdarank_unbiased=way == "unbiased")
-        plain.fit(X[order], clicked[order], qid=qid[order])
+        ranker = xgboost.XGBRanker(**given, objective="rank:ndcg", lambdarank_unbiased=way == "unbiased")
+        ranker.fit(X[order], clicked[order], qid=qid[order])
     else:
         weights = np.where(clicked == 1, position.astype(np.float64) ** bias, 1.0)
-        plain.fit(X, clicked, qid, sample_weight=weights if way == "true weights" else None)
-    values = ndcg(np.asarray(plain.predict(new_X), dtype=np.float64), new_relevant, qid=new_qid)
+        ranker.fit(X, clicked, qid, sample_weight=weights if way == "true weights" else None)
+    values = ndcg(np.asarray(ranker.predict(new_X), dtype=np.float64), new_relevant, qid=new_qid)
     return float(values.nanmean())
 
 
-def main() -> None:
-    """Measure what is missing, and write the table."""
-    options = parsed(command_line(__doc__, "runs/clicks"), measure)
-    kept = Records(options.out / "clicks.jsonl", ("form", "bias", "queries"))
-    measure_missing(
-        __file__, kept, ({"form": form, **setting} for form in (*_LINEAR, *_BOOSTED) for setting in _SETTINGS)
-    )
-    rows = []
-    for form in (*_LINEAR, *_BOOSTED):
-        records = [kept[{"form": form, **setting}] for setting in _SETTINGS]
-        rows.append([form, *(f"{np.mean(record[0]['ndcg']):.3f}" if record else "-" for record in records)])
-    heads = [f"1/k{'²' * (s['bias'] == 2)}, {s['queries']}" for s in _SETTINGS]
-    publish(
-        options,
-        "clicks",
-        f"{machine()}. Mean of {_SEEDS} seeds.\n\n{markdown_table(['ranker', *heads], rows, left=1)}\n",
-    )
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of the means over seeds."""
+    columns = {f"1/k{'²' * (one['bias'] == 2)}, {one['queries']}": one for one in _SETTINGS}
+    shown = table(records, {"form": "ranker"}, columns, lambda found: f"{np.mean(found[0]['ndcg']):.3f}")
+    return {"clicks": f"{made_on(records)} Mean of {_SEEDS} seeds.\n\n{shown}\n"}
 
+
+BENCH = Bench(
+    "clicks",
+    __doc__,
+    "docs/clicks.md",
+    [{"form": form, **one} for form in _FORMS for one in _SETTINGS],
+    measure,
+    tables,
+)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(BENCH.main())

@@ -7,40 +7,33 @@ Data: ``lightgbm_lambdarank`` (in LTR_DATA), and generated sets with the shape o
 *Speed.* Seconds of processor time per round on a million rows in lists of one length, and the most memory that the
 objective adds to the process while it computes derivatives.
 
-    python scripts/bench_gbdt.py --out runs/gbdt --docs docs/boosters.md
+    python -m scripts.bench_gbdt --docs
 """
 
 from __future__ import annotations
 
-import statistics
+import sys
 import time
-from collections import defaultdict
 from dataclasses import dataclass
 
 import lightgbm
 import numpy as np
 import torch
 import xgboost
-from _bench import Json, Records, apart, command_line, parsed, peak, publish
-from numpy.typing import NDArray
 
 from ltr.data import load, load_test
 from ltr.gbdt import Objective, metric, objective
 from ltr.metrics import ndcg
-from trainers.provenance import machine
+from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, peak, table, with_error
 from trainers.tables import markdown_table
 
 _OWN = {"lightgbm": ("lambdarank", "rank_xendcg"), "xgboost": ("rank:pairwise", "rank:ndcg")}
 _OURS = (
-    "ranknet",
-    "ranknet, top=30",
-    "p_norm_push(p=2,inner=logistic)",
-    "lambda(statistic=dcg)",
-    "list_net",
-    "list_mle",
+    *("ranknet", "ranknet, top=30", "p_norm_push(p=2,inner=logistic)", "lambda(statistic=dcg)"),
+    *("list_net", "list_mle"),
 )
 _SETS = ("lightgbm_lambdarank", "letor, 500 lists", "letor, long lists")
-_ROUNDS, _PATIENCE = 400, 40
+_ROUNDS, _PATIENCE, _SEEDS = 400, 40, 5
 _LENGTHS = (10, 100, 1_000, 10_000, 100_000)
 _ROWS, _TIMED = 1_000_000, 8
 _MEASURE = metric("ndcg@10")
@@ -50,16 +43,16 @@ _MEASURE = metric("ndcg@10")
 class Part:
     """Rows in lists that follow each other."""
 
-    X: NDArray[np.float64]
-    y: NDArray[np.float64]
-    sizes: NDArray[np.int64]
+    X: FloatArray
+    y: FloatArray
+    sizes: IntArray
 
     @property
-    def qid(self) -> NDArray[np.int64]:
+    def qid(self) -> IntArray:
         """The list of each row."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
-    def some(self, lists: NDArray[np.bool_]) -> Part:
+    def some(self, lists: np.ndarray) -> Part:
         """Return the rows of some lists."""
         rows = lists[self.qid]
         return Part(self.X[rows], self.y[rows], self.sizes[lists])
@@ -80,11 +73,7 @@ def parts(name: str, seed: int) -> tuple[Part, Part, Part]:
     """Return training, validation and test rows."""
     rng = np.random.default_rng(seed)
     if name == "lightgbm_lambdarank":
-        train, test = (
-            Part(data.X, data.y, np.bincount(data.qid))
-            for data in (load(name), load_test(name))
-            if data.qid is not None
-        )
+        train, test = (Part(data.X, data.y, np.bincount(data.qid)) for data in (load(name), load_test(name)))
     elif name == "letor, 500 lists":
         train, test = letor(rng, 500, 20, 180), letor(rng, 300, 20, 180)
     else:
@@ -94,58 +83,54 @@ def parts(name: str, seed: int) -> tuple[Part, Part, Part]:
     return train.some(~held), train.some(held), test
 
 
-def named(name: str) -> Objective:
-    """Return the objective of a name such as ``"ranknet, top=30"``."""
+def named(library: str, name: str) -> Objective | str:
+    """Return the library's own objective of a name, or ours of a name such as ``"ranknet, top=30"``."""
+    if name in _OWN[library]:
+        return name
     loss, _, top = name.partition(", top=")
     return objective(loss, top=int(top) if top else None)
+
+
+def measure(library: str, name: str, data: str = "", seed: int = 0, length: int = 0) -> Json:
+    """Return the quality of an objective on a data set, or its speed on lists of one length."""
+    return speed(library, name, length) if length else quality(library, name, data, seed)
 
 
 def quality(library: str, name: str, data: str, seed: int) -> Json:
     """Return the test NDCG@10 of an objective, and the number of rounds."""
     train, held, test = parts(data, seed)
-    own = name in _OWN[library]
     if library == "lightgbm":
-        best = lightgbm_booster(name if own else named(name), train, held, seed)
+        lists = lightgbm.Dataset(train.X, train.y, group=train.sizes)
+        options: Json = {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20, "verbose": -1}
+        options |= {"num_threads": 1, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "seed": seed}
+        best = lightgbm.train(
+            {**options, "objective": named(library, name), "metric": "None"},
+            lists,
+            _ROUNDS,
+            valid_sets=[lightgbm.Dataset(held.X, held.y, group=held.sizes, reference=lists)],
+            feval=_MEASURE,
+            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
+        )
         scores, rounds = best.predict(test.X), best.best_iteration
     else:
-        best = xgboost_booster(name if own else named(name), train, held, seed)
-        rounds = best.best_iteration + 1
-        scores = best.predict(xgboost.DMatrix(test.X), iteration_range=(0, rounds))
+        given = named(library, name)
+        own = {"objective": given} if isinstance(given, str) else {}
+        options = {"learning_rate": 0.1, "max_depth": 6, "nthread": 1, "subsample": 0.8, "colsample_bytree": 0.7}
+        booster = xgboost.train(
+            {**options, "seed": seed, "disable_default_eval_metric": True, **own},
+            xgboost.DMatrix(train.X, train.y, qid=train.qid),
+            _ROUNDS,
+            obj=None if own else given,
+            evals=[(xgboost.DMatrix(held.X, held.y, qid=held.qid), "held")],
+            custom_metric=_MEASURE,
+            maximize=True,
+            early_stopping_rounds=_PATIENCE,
+            verbose_eval=False,
+        )
+        rounds = booster.best_iteration + 1
+        scores = booster.predict(xgboost.DMatrix(test.X), iteration_range=(0, rounds))
     found = ndcg(torch.tensor(scores), torch.tensor(test.y), qid=torch.tensor(test.qid), k=10, gain="exp2")
     return {"ndcg": float(found.nanmean()), "rounds": rounds}
-
-
-def lightgbm_booster(given: object, train: Part, held: Part, seed: int) -> lightgbm.Booster:
-    """Return LightGBM's booster, stopped early."""
-    options = {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20, "verbose": -1, "num_threads": 1}
-    options |= {"feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "seed": seed}
-    rows = lightgbm.Dataset(train.X, train.y, group=train.sizes)
-    return lightgbm.train(
-        {**options, "objective": given, "metric": "None"},
-        rows,
-        _ROUNDS,
-        valid_sets=[lightgbm.Dataset(held.X, held.y, group=held.sizes, reference=rows)],
-        feval=_MEASURE,
-        callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
-    )
-
-
-def xgboost_booster(given: object, train: Part, held: Part, seed: int) -> xgboost.Booster:
-    """Return XGBoost's booster, stopped early."""
-    options = {"learning_rate": 0.1, "max_depth": 6, "nthread": 1, "subsample": 0.8, "colsample_bytree": 0.7}
-    options |= {"seed": seed, "disable_default_eval_metric": True}
-    own = {"objective": given} if isinstance(given, str) else {}
-    return xgboost.train(
-        {**options, **own},
-        xgboost.DMatrix(train.X, train.y, qid=train.qid),
-        _ROUNDS,
-        obj=None if own else given,
-        evals=[(xgboost.DMatrix(held.X, held.y, qid=held.qid), "held")],
-        custom_metric=_MEASURE,
-        maximize=True,
-        early_stopping_rounds=_PATIENCE,
-        verbose_eval=False,
-    )
 
 
 def speed(library: str, name: str, length: int) -> Json:
@@ -153,107 +138,79 @@ def speed(library: str, name: str, length: int) -> Json:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(_ROWS, 20)).astype(np.float32)
     y = np.clip(np.round(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=_ROWS)), 0, 4)
-    sizes = np.full(_ROWS // length, length)
-    own = name in _OWN[library]
+    sizes, given = np.full(_ROWS // length, length), named(library, name)
+    own = isinstance(given, str)
     inner: list[float] = []
     added = [0.0]
 
     def timed(scores: object, data: object) -> object:
         before, start = peak(), time.process_time()
-        found = named(name)(scores, data)
+        found = given(scores, data)  # type: ignore[operator]
         inner.append(time.process_time() - start)
         added.append(peak() - before)
         return found
 
-    given = name if own else timed
-    seconds = []
+    fobj = None if own else timed
     if library == "lightgbm":
         # with a bin for each grade of labels; LightGBM refuses lists of more than 10,000 rows to its own objectives
         rows = lightgbm.Dataset(X, y, group=sizes)
         booster = lightgbm.Booster({"objective": name if own else "none", "verbose": -1, "num_threads": 1}, rows)
-        for _ in range(_TIMED):
-            start = time.process_time()
-            booster.update(fobj=None if own else given)
-            seconds.append(time.process_time() - start)
+        rounds = [lambda: booster.update(fobj=fobj)] * _TIMED
     else:
         matrix = xgboost.QuantileDMatrix(X, y, qid=np.repeat(np.arange(len(sizes)), sizes), nthread=1)
-        booster = xgboost.Booster({"nthread": 1, **({"objective": name} if own else {})}, [matrix])
-        for number in range(_TIMED):
-            start = time.process_time()
-            booster.update(matrix, number, fobj=None if own else given)
-            seconds.append(time.process_time() - start)
+        other = xgboost.Booster({"nthread": 1, **({"objective": name} if own else {})}, [matrix])
+        rounds = [lambda at=at: other.update(matrix, at, fobj=fobj) for at in range(_TIMED)]  # type: ignore[misc]
+    seconds = []
+    for one in rounds:
+        start = time.process_time()
+        one()
+        seconds.append(time.process_time() - start)
     return {"seconds": min(seconds), "objective": min(inner, default=None), "megabytes": max(added)}
 
 
-def measure(request: Json) -> Json:
-    """Return the record of a request."""
-    torch.set_num_threads(1)
-    what = speed if "length" in request else quality
-    return request | what(**request) | {"status": "ok"}
-
-
-def main() -> None:
-    """Measure what is missing, and write the tables."""
-    parser = command_line(__doc__, "runs/gbdt")
-    parser.add_argument("--seeds", type=int, default=5, help="number of seeds")
-    options = parsed(parser, measure)
-    wanted: list[Json] = [
-        {"library": library, "name": name, "length": length}
-        for length in _LENGTHS
-        for library in _OWN
-        for name in (_OWN[library][0], "ranknet", "ranknet, top=30")
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the tables of quality and of speed."""
+    qualities = [
+        {**one, "name": f"{'own' if one['name'] in _OWN[one['library']] else 'ours'}: {one['name']}"}
+        for one in records
+        if "ndcg" in one
     ]
-    wanted += [
-        {"library": library, "name": name, "data": data, "seed": seed}
-        for first in (True, False)  # what is compared most comes first
-        for seed in range(options.seeds)
-        for data in _SETS
-        for library in _OWN
-        for name in (*_OWN[library], *_OURS)
-        if (name in (_OWN[library][0], "ranknet")) == first
-    ]
-    kept = Records(options.out / "gbdt.jsonl", ("library", "name", "length", "data", "seed"))
-    for request in wanted:
-        if not kept[request]:
-            record = apart(__file__, request)
-            print(record, flush=True)
-            kept.add(record)
-    done = [kept[request][0] for request in wanted if kept[request]]
-    versions = f"LightGBM {lightgbm.__version__}, XGBoost {xgboost.__version__}"
-    text = f"{machine()}; {versions}, one thread.\n\n{_qualities(done)}\n\n{_speeds(done)}\n"
-    publish(options, "gbdt", text)
-
-
-def _qualities(records: list[Json]) -> str:
-    values: defaultdict[tuple[str, str, str], list[float]] = defaultdict(list)
-    for record in records:
-        if "ndcg" in record:
-            values[record["library"], record["name"], record["data"]].append(record["ndcg"])
-    rows = []
-    for library, own in _OWN.items():
-        for name in (*own, *_OURS):
-            cells = []
-            for data in _SETS:
-                found = values[library, name, data]
-                error = f" ± {statistics.stdev(found) / len(found) ** 0.5:.4f}" if len(found) > 1 else ""
-                cells.append(f"{statistics.mean(found):.4f}{error} ({len(found)})" if found else "-")
-            rows.append([library, f"{'own' if name in own else 'ours'}: {name}", *cells])
-    return "Test NDCG@10, mean over seeds, whose number is in brackets:\n\n" + markdown_table(
-        ["", "objective", *_SETS], rows, left=2
+    columns: dict[str, Json] = {data: {"data": data} for data in _SETS}
+    first = table(
+        qualities,
+        {"library": "", "name": "objective"},
+        columns,
+        lambda found: f"{with_error([one['ndcg'] for one in found])} ({len(found)})",
     )
-
-
-def _speeds(records: list[Json]) -> str:
     rows = []
-    for record in (r for r in records if "length" in r):
-        ok = record["status"] == "ok"
-        inner = f"{record['objective']:.2f} s" if ok and record["objective"] else "-"
-        row = [record["library"], record["name"], f"{record['length']:,}"]
-        rows.append([*row, f"{record['seconds']:.2f} s" if ok else "refused", inner])
-        rows[-1].append(f"{record['megabytes']:.0f} MB" if inner != "-" else "-")
+    for one in (record for record in records if "seconds" in record):
+        inner = ["-", "-"]
+        if one["objective"]:
+            inner = [f"{one['objective']:.2f} s", f"{one['megabytes']:.0f} MB"]
+        rows.append([one["library"], one["name"], f"{one['length']:,}", f"{one['seconds']:.2f} s", *inner])
     head = ["", "objective", "rows per list", "a round", "of it the objective", "its memory"]
-    return f"{_ROWS:,} rows, 20 features, 31 leaves or depth 6:\n\n" + markdown_table(head, rows, left=2)
+    versions = f"LightGBM {lightgbm.__version__}, XGBoost {xgboost.__version__}"
+    return {
+        "gbdt": f"{made_on(records)} {versions}, one thread.\n\n"
+        f"Test NDCG@10, mean over seeds, whose number is in brackets:\n\n{first}\n\n"
+        f"{_ROWS:,} rows, 20 features, 31 leaves or depth 6:\n\n{markdown_table(head, rows, left=3)}\n"
+    }
 
+
+_REQUESTS: list[Json] = [
+    {"library": library, "name": name, "data": data, "seed": seed}
+    for library, own in _OWN.items()
+    for name in (*own, *_OURS)
+    for data in _SETS
+    for seed in range(_SEEDS)
+]
+_REQUESTS += [
+    {"library": library, "name": name, "length": length}
+    for length in _LENGTHS
+    for library, own in _OWN.items()
+    for name in (own[0], "ranknet", "ranknet, top=30")
+]
+BENCH = Bench("gbdt", __doc__, "docs/boosters.md", _REQUESTS, measure, tables, alone=True)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(BENCH.main())

@@ -2,28 +2,25 @@
 
 Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
 the logistic loss. Labels are 0 and 1, or 0 to 4 where a row says "graded". Batches are tensors of lists of equal
-length.
+length. See `_forms` for how it is measured; a plot is written beside the records.
 
-Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
-compilation and a first call are not timed, and the best of several calls counts. No table is written if a form's value
-differs from ours. Results are kept in ``losses.jsonl`` and not measured again; a Markdown table and a plot are written
-beside it.
-
-    python scripts/bench_losses.py --out runs/losses
-    python scripts/bench_losses.py --out runs/losses --image docs/images/losses.png
+    python -m scripts.bench_losses
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from _bench import Form, Json, Study
 from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.losses import parse_loss
+from scripts._bench import Bench, Json
+from scripts._forms import Form, Forms
 
 _NAMES = (
     "exponential",
@@ -55,22 +52,14 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 def _plain(name: str) -> Loss:
     """Return the code that one would write in torch: for pairs, the mean over a matrix of all of them."""
     functions: dict[str, Loss] = {
-        "list_net": _plain_list_net,
-        "logistic": _plain_logistic,
+        "list_net": lambda s, y: F.cross_entropy(torch.atleast_2d(s), torch.atleast_2d(y.to(s.dtype).softmax(-1))),
+        "logistic": lambda s, y: F.binary_cross_entropy_with_logits(s, y.to(s.dtype)),
         "list_mle": _plain_list_mle,
         "smooth(statistic=dcg)": _plain_smooth,
         "lambda(statistic=dcg)": _plain_lambda,
         "lambda(statistic=dcg@10)": functools.partial(_plain_lambda, k=10),
     }
     return functions.get(name) or _plain_pairs(name)
-
-
-def _plain_list_net(scores: Tensor, labels: Tensor) -> Tensor:
-    return F.cross_entropy(torch.atleast_2d(scores), torch.atleast_2d(labels.to(scores.dtype).softmax(-1)))
-
-
-def _plain_logistic(scores: Tensor, labels: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(scores, labels.to(scores.dtype))
 
 
 def _plain_list_mle(scores: Tensor, labels: Tensor) -> Tensor:
@@ -129,7 +118,7 @@ def _form(loss_of: Callable[[str], Loss]) -> Form:
     """Return the form that computes value and gradient of a loss."""
 
     def form(what: str, scores: Tensor, labels: Tensor) -> Callable[[], float]:
-        loss, variable = loss_of(_name(what)), scores.requires_grad_()
+        loss, variable = loss_of(what.removesuffix(_GRADED)), scores.requires_grad_()
 
         def call() -> float:
             value = loss(variable, labels)
@@ -141,14 +130,10 @@ def _form(loss_of: Callable[[str], Loss]) -> Form:
     return form
 
 
-def _name(what: str) -> str:
-    return what.removesuffix(_GRADED)
-
-
 _FORMS = {"ltr": _form(parse_loss), "plain torch": _form(_plain)}
 
 
-def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
+def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     """Return scores, and labels 0 and 1 or 0 to 4, about as many of each in every list."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
@@ -157,35 +142,14 @@ def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
     return scores, labels
 
 
-def _requests(longest: int) -> list[Json]:
-    """Return the requests, for single lists of up to `longest` items."""
-    found: list[Json] = []
-    for name in _NAMES:
-        for what, lengths in ((name, _LONG), (name + _GRADED, _GRADED_LONG)):
-            if what == "logistic" + _GRADED:
-                continue
-            shapes = [([2 * n], "float64") for n in lengths if 2 * n <= longest]
-            shapes += [(list(shape), "float32") for shape in _BATCHES]
-            found += [
-                {"form": form, "what": what, "shape": shape, "dtype": dtype}
-                for shape, dtype in shapes
-                for form in _FORMS
-                if shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form)
-            ]
-    return found
-
-
 def _has_matrix(name: str, form: str) -> bool:
     return name in _OF_MATRICES or (form != "ltr" and name not in _OF_ITEMS)
 
 
-STUDY = Study(
+FORMS = Forms(
     "losses",
-    __file__,
-    __doc__,
     _FORMS,
     data=_data,
-    requests=_requests,
     plot={
         "value and gradient": [  # the plain form dotted in the colour of the loss
             (form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
@@ -196,6 +160,22 @@ STUDY = Study(
     tolerance={"float64": 1e-10, "float32": 1e-4},
     first=(20, 1_000),  # both forms of a kernel
 )
+_REQUESTS: list[Json] = [
+    {"what": what, "shape": list(shape), "dtype": dtype, "form": form, "threads": 1}
+    for name in _NAMES
+    for what, lengths in ((name, _LONG), (name + _GRADED, _GRADED_LONG))
+    for shape, dtype in (*(((2 * n,), "float64") for n in lengths), *((shape, "float32") for shape in _BATCHES))
+    for form in _FORMS
+    if what != "logistic" + _GRADED and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
+]
+
+
+def measure(**request: Any) -> Json:  # noqa: ANN401
+    """Return the record of a request; processes find this function by its name."""
+    return FORMS.measure(**request)
+
+
+BENCH = Bench("losses", __doc__, "docs/losses.md", _REQUESTS, measure, FORMS.tables, alone=True, figures=FORMS.draw)
 
 if __name__ == "__main__":
-    STUDY.main()
+    sys.exit(BENCH.main())

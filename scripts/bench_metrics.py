@@ -1,26 +1,24 @@
 """Measure NDCG, MRR and AUC: seconds and memory, against plain torch, torchmetrics, scikit-learn and ranx.
 
 Plain torch is the shortest form that is correct without ties. Labels are 0 and 1, or 0 to 4 where a row says
-"graded".
+"graded". Other libraries are measured if they can be imported; the time of their own data structures does not count.
+See `_forms` for how it is measured; a plot is written beside the records.
 
-Every measurement runs in a process of its own, so that peak memory is that of this measurement alone. Imports,
-compilation, another library's own data structures and a first small call are not timed, and the best of several calls
-counts. No table is written if answers differ. Other libraries are measured if they can be imported. Results are kept in
-``metrics.jsonl`` and not measured again; a Markdown table and a plot are written beside it.
-
-    python scripts/bench_metrics.py --out runs/metrics
-    python scripts/bench_metrics.py --out runs/metrics --docs docs/metrics.md --image docs/images/metrics.png
+    python -m scripts.bench_metrics --docs
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
-from _bench import Form, Json, Study
 from torch import Tensor
 
 from ltr.metrics import Measure, parse_measure
+from scripts._bench import Bench, Json
+from scripts._forms import Form, Forms
 
 Call = Callable[[], float]  # the mean value of the lists
 
@@ -122,7 +120,7 @@ _FORMS = {
 }
 
 
-def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
+def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     """Return scores without ties, and labels above 0 for a third of the items."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -131,29 +129,30 @@ def _data(what: str, shape: list[int], dtype: str) -> tuple[Tensor, Tensor]:
     return scores.to(getattr(torch, dtype)), labels if what.endswith(_GRADED) else (labels > 0).long()
 
 
-def _requests(longest: int) -> list[Json]:
-    """Return the requests, for lists of up to `longest` items."""
-    lengths = {metric: (*_LONG, *_LONGER.get(metric, ())) for metric in _METRICS}
-    lengths |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
-    return [
-        {"form": form, "what": what, "shape": shape, "dtype": dtype}
-        for what, sizes in lengths.items()
-        for shape, dtype in [*(([n], "float64") for n in sizes if n <= longest), (list(_BATCH), "float32")]
-        for form in _FORMS
-    ]
-
-
-STUDY = Study(
+FORMS = Forms(
     "metrics",
-    __file__,
-    __doc__,
     _FORMS,
     data=_data,
-    requests=_requests,
     plot={m: [(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
     tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
     first=(30,),
 )
+_LENGTHS = {metric: (*_LONG, *_LONGER.get(metric, ())) for metric in _METRICS}
+_LENGTHS |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
+_REQUESTS: list[Json] = [
+    {"what": what, "shape": list(shape), "dtype": dtype, "form": form, "threads": 1}
+    for what, lengths in _LENGTHS.items()
+    for shape, dtype in (*(((n,), "float64") for n in lengths), (_BATCH, "float32"))
+    for form in _FORMS
+]
+
+
+def measure(**request: Any) -> Json:  # noqa: ANN401
+    """Return the record of a request; processes find this function by its name."""
+    return FORMS.measure(**request)
+
+
+BENCH = Bench("metrics", __doc__, "docs/metrics.md", _REQUESTS, measure, FORMS.tables, alone=True, figures=FORMS.draw)
 
 if __name__ == "__main__":
-    STUDY.main()
+    sys.exit(BENCH.main())

@@ -7,26 +7,25 @@ cell of the table has the better one *on the test set*, which `ltr run` does not
 The default config is a path and nothing else: several methods, compared and blended, and the exact stage. The boosters
 of LightGBM, XGBoost and CatBoost have their own ranking objectives, up to 2,000 trees with learning rate 0.05, and stop
 where NDCG@10 on a fifth of the training queries has not risen for 50 trees. The processor seconds are those of the
-whole process after its imports.
+measurement without imports.
 
 The data are ``lightgbm_lambdarank`` (from LTR_DATA; 201 training queries with 300 features, 50 test queries) and lists
 in the manner of LETOR that are generated here: 46 features, grades 0 to 2, 5 to 40 rows a query, and 500 test queries.
 Half of the features are log-normal and others whole numbers or noise with outliers; the grade depends on hidden
-quantities by steps, products and absolute values, and partly on the query. A data set of your own is a folder that has
-those of LETOR, Fold1 to Fold5, with train.txt, vali.txt and test.txt: seed s takes fold s + 1, and trains on the
-queries of the first two files.
+quantities by steps, products and absolute values, and partly on the query. ``mq2008`` is LETOR's data set, whose folder
+LTR_MQ2008 names: it has Fold1 to Fold5, with train.txt, vali.txt and test.txt; seed s takes fold s + 1, and trains on
+the queries of the first two files.
 
-Every seed is a process of its own, and another draw of the held-out queries, starting weights and batches. Results are
-kept in ``neural.jsonl`` and not measured again; a Markdown table is written beside it.
+Every seed is another draw of the held-out queries, starting weights and batches.
 
-    python scripts/bench_neural.py --out runs/neural
-    python scripts/bench_neural.py --out runs/neural --docs docs/neural.md
-    python scripts/bench_neural.py --data lightgbm_lambdarank letor_like_200 mq2008=LETOR/MQ2008 --out runs/neural
+    python -m scripts.bench_neural --docs
 """
 
 from __future__ import annotations
 
 import itertools
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -35,8 +34,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from _bench import Json, Records, command_line, measure_missing, parsed, publish
-from numpy.typing import NDArray
 from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -44,22 +41,19 @@ from torch.nn import functional as F
 from ltr.data import load
 from ltr.data.named import load_test
 from ltr.metrics import normalized_rank_statistic
+from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table, with_error
 from trainers.config import parse_config
-from trainers.provenance import machine
 from trainers.run.experiment import run_experiment
-from trainers.tables import markdown_table
 
-_DATA = ("lightgbm_lambdarank", "letor_like_200")
+_DATA = ("lightgbm_lambdarank", "letor_like_200", "mq2008")
 _LOSSES = ("ranknet", "list_net", "lambda(statistic=dcg@10)", "smooth(statistic=dcg@10)")
-_FORMS = ("by hand, mlp", "ltr run, mlp", "ltr run, linear", "ltr run, attention")
-_DEFAULT = "ltr run, default config"
-_WHOLE = (_DEFAULT, "LightGBM", "XGBoost", "CatBoost")
+_HAND, _DEFAULT = "by hand, mlp", "ltr run, default config"
+_FORMS = (_HAND, "ltr run, mlp", "ltr run, linear", "ltr run, attention")
+_BOOSTERS = ("LightGBM", "XGBoost", "CatBoost")
 _WIDTHS = {(64, 32): 0.1, (256, 128): 0.3}  # hidden layers of the loop by hand, with their dropout
 _SEEDS, _TEST_QUERIES, _FEATURES = 5, 500, 46
 _EPOCHS, _PATIENCE, _LISTS = 200, 20, 16
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Part = tuple[FloatArray, IntArray, IntArray]
 """Features, labels, and the number of each row's query."""
 
@@ -86,20 +80,18 @@ def letor_like(queries: int) -> tuple[Part, Part]:
 
 
 def parts_of(name: str, seed: int) -> tuple[Part, Part]:
-    """Return the training set and the test set of a name, with a folder those of a fold."""
-    if "=" in name:
-        fold = Path(name.partition("=")[2], f"Fold{seed % 5 + 1}")
-        files = [fold / "train.txt", fold / "vali.txt", fold / "test.txt"]
-        found = load_svmlight_files([str(file) for file in files], query_id=True)
+    """Return the training set and the test set of a name, of `mq2008` those of a fold."""
+    if name == "mq2008":
+        if "LTR_MQ2008" not in os.environ:
+            raise ImportError("LTR_MQ2008 does not name the folder of MQ2008")
+        fold = Path(os.environ["LTR_MQ2008"], f"Fold{seed % 5 + 1}")
+        files = [str(fold / f"{part}.txt") for part in ("train", "vali", "test")]
+        found = load_svmlight_files(files, query_id=True)
         parts = [(found[at].toarray(), found[at + 1].astype(np.int64), found[at + 2]) for at in (0, 3, 6)]
         return tuple(np.concatenate(both) for both in zip(*parts[:2], strict=True)), parts[2]  # type: ignore[return-value]
     if name.startswith("letor_like_"):
         return letor_like(int(name.removeprefix("letor_like_")))
-    train, test = load(name), load_test(name)
-    assert train.qid is not None
-    assert test is not None
-    assert test.qid is not None
-    return (train.X, train.y, train.qid), (test.X, test.y, test.qid)
+    return tuple((data.X, data.y, data.qid) for data in (load(name), load_test(name)))  # type: ignore[return-value, union-attr]
 
 
 def ndcg(scores: FloatArray, y: IntArray, qid: IntArray) -> float:
@@ -107,6 +99,12 @@ def ndcg(scores: FloatArray, y: IntArray, qid: IntArray) -> float:
     given = (torch.from_numpy(np.asarray(values)) for values in (scores, y))
     values = normalized_rank_statistic(*given, "dcg@10", gain="exp2", qid=torch.from_numpy(qid))
     return float(values.nanmean())
+
+
+def _held(qid: IntArray, rng: np.random.Generator) -> np.ndarray:
+    """Return which rows are of the fifth of the queries that is held out."""
+    queries = rng.permutation(np.unique(qid))
+    return np.isin(qid, queries[: round(len(queries) / 5)])
 
 
 # the loop by hand
@@ -125,24 +123,25 @@ def list_net(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     return -(wanted * scores.masked_fill(~mask, -1e9).log_softmax(-1)).sum(-1).mean()
 
 
+_BY_HAND = {"ranknet": ranknet, "list_net": list_net}
+
+
 def by_hand(
     train: Part, test: Part, loss: Callable[[Tensor, Tensor, Tensor], Tensor], hidden: Sequence[int], seed: int
 ) -> float:
     """Return the test NDCG@10 of an MLP, early stopped by the NDCG@10 of a fifth of the training queries."""
     rng, (X, y, qid) = np.random.default_rng(seed), train
     torch.manual_seed(seed)
-    queries = rng.permutation(np.unique(qid))
-    held = np.isin(qid, queries[: round(len(queries) / 5)])
+    held = _held(qid, rng)
     mean, scale = X[~held].mean(0), X[~held].std(0)
     scale[scale == 0] = 1.0
     scaled, new = (torch.tensor((values - mean) / scale, dtype=torch.float32) for values in (X, test[0]))
     lists = [torch.from_numpy(np.flatnonzero(qid == query)) for query in np.unique(qid[~held])]
     labels, held_rows = torch.tensor(y, dtype=torch.float32), torch.from_numpy(np.flatnonzero(held))
-    widths = [X.shape[1], *hidden]
     layers: list[nn.Module] = []
-    for before, after in itertools.pairwise(widths):
+    for before, after in itertools.pairwise([X.shape[1], *hidden]):
         layers += [nn.Linear(before, after), nn.ReLU(), nn.Dropout(_WIDTHS[tuple(hidden)])]
-    model = nn.Sequential(*layers, nn.Linear(widths[-1], 1))
+    model = nn.Sequential(*layers, nn.Linear(hidden[-1], 1))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=1e-2)
     best, best_epoch, result = -1.0, 0, 0.0
     for epoch in range(_EPOCHS):
@@ -150,9 +149,8 @@ def by_hand(
         order = rng.permutation(len(lists))
         for begin in range(0, len(lists), _LISTS):
             rows = nn.utils.rnn.pad_sequence([lists[at] for at in order[begin : begin + _LISTS]], True, -1)
-            mask = rows >= 0
             optimizer.zero_grad()
-            loss(model(scaled[rows]).squeeze(-1), labels[rows], mask).backward()
+            loss(model(scaled[rows]).squeeze(-1), labels[rows], rows >= 0).backward()
             optimizer.step()
         model.eval()
         with torch.no_grad():
@@ -195,8 +193,7 @@ def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, 
 def by_boosting(library: str, train: Part, test: Part, seed: int) -> float:
     """Return the test NDCG@10 of a library's booster, stopped early by that of a fifth of the training queries."""
     X, y, qid = (values[np.argsort(train[2], kind="stable")] for values in train)
-    queries = np.random.default_rng(seed).permutation(np.unique(qid))
-    held = np.isin(qid, queries[: round(len(queries) / 5)])
+    held = _held(qid, np.random.default_rng(seed))
     sizes = [np.unique(qid[rows], return_counts=True)[1] for rows in (~held, held)]
     given: Json = {"learning_rate": 0.05, "n_estimators": 2000}
     model: Any
@@ -224,91 +221,58 @@ def by_boosting(library: str, train: Part, test: Part, seed: int) -> float:
     return ndcg(model.predict(test[0]).astype(np.float64), *test[1:])
 
 
-def measure(request: Json) -> Json:
-    """Return the test NDCG@10 of every loss by one form, on one data set with one seed."""
-    torch.set_num_threads(1)
-    form, seed = request["form"], request["seed"]
-    train, test = parts_of(request["data"], seed)
-    if form in _WHOLE:
-        begun = time.process_time()
+def measure(form: str, data: str, seed: int) -> Json:
+    """Return the test NDCG@10 of every loss by one form, or of a whole method."""
+    train, test = parts_of(data, seed)
+    begun = time.process_time()
+    if form == _HAND:
+        values = {
+            f"{name} {hidden}": by_hand(train, test, loss, hidden, seed)
+            for name, loss in _BY_HAND.items()
+            for hidden in _WIDTHS
+        }
+    elif form in _BOOSTERS:
+        values = {form: by_boosting(form, train, test, seed)}
+    else:
+        values = by_run(train, test, None if form == _DEFAULT else form.split(", ")[1], seed)
         if form == _DEFAULT:
-            values = by_run(train, test, None, seed)
-            value = values[list(values)[-1]]  # of the exact stage, which ranks as auto does or better
-        else:
-            value = by_boosting(form, train, test, seed)
-        seconds = time.process_time() - begun
-        return request | {"status": "ok", "ndcg": {form: value}, "rows": len(train[1]), "seconds": seconds}
-    if form.startswith("ltr run"):
-        return request | {"status": "ok", "ndcg": by_run(train, test, form.split(", ")[1], seed)}
-    losses = {"ranknet": ranknet, "list_net": list_net}
-    values = {
-        f"{name} {hidden}": by_hand(train, test, loss, hidden, seed)
-        for name, loss in losses.items()
-        for hidden in _WIDTHS
-    }
-    return request | {"status": "ok", "ndcg": values}
+            values = {form: [*values.values()][-1]}  # of the exact stage, which ranks as auto does or better
+    return {"ndcg": values, "rows": len(train[1]), "seconds": time.process_time() - begun}
 
 
-def main() -> None:
-    """Measure what is missing, and write the table."""
-    parser = command_line(__doc__, "runs/neural")
-    parser.add_argument(
-        "--data",
-        nargs="*",
-        default=_DATA,
-        help="names of data sets; letor_like_N has N training queries, NAME=FOLDER folds of LETOR",
-    )
-    options = parsed(parser, measure)
-    kept = Records(options.out / "neural.jsonl", ("form", "data", "seed"))
-    requests = [
-        {"form": form, "data": data, "seed": seed}
-        for form in (*_FORMS, *_WHOLE)
-        for data in options.data
-        for seed in range(_SEEDS)
-    ]
-    measure_missing(__file__, kept, requests)
-    head = f"{machine()}; torch {torch.__version__}. Mean of {_SEEDS} seeds and its standard error."
-    for name, made in (("neural", table), ("boosters", table_of_boosters)):
-        publish(options, name, f"{head}\n\n{made(kept, options.data)}\n")
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the means over seeds by loss, and those of the default config and of boosters."""
+
+    def by_loss(found: list[Json]) -> str:
+        loss, kept = found[0]["loss"].strip("`"), [one["ndcg"] for one in found]
+        keys = [key for key in kept[0] if key in (loss, *(f"{loss} {hidden}" for hidden in _WIDTHS))]
+        values = [[one[key] for one in kept] for key in keys]
+        return with_error(max(values, key=np.mean)) if values else "-"
+
+    def whole(found: list[Json]) -> str:
+        return with_error([one["ndcg"][one["form"]] for one in found])
+
+    def seconds(found: list[Json]) -> str:
+        forms = dict.fromkeys(one["form"] for one in found)
+        return ", ".join(f"{np.mean([one['seconds'] for one in found if one['form'] == form]):.2g}" for form in forms)
+
+    head = f"{made_on(records)} Mean over seeds and its standard error.\n\n"
+    by_form = [one | {"loss": f"`{loss}`"} for one in records if one["form"] in _FORMS for loss in _LOSSES]
+    of_whole = [one for one in records if one["form"] in (_DEFAULT, *_BOOSTERS)]
+    first = table(by_form, {"data": "data", "loss": "loss"}, {form: {"form": form} for form in _FORMS}, by_loss)
+    columns = {form: {"form": form} for form in (_DEFAULT, *_BOOSTERS)}
+    more = {"rows": lambda found: str(found[0]["rows"]), "processor seconds": seconds}
+    return {"neural": head + first, "boosters": head + table(of_whole, {"data": "data"}, columns, whole, more)}
 
 
-def table(kept: Records, data: Sequence[str]) -> str:
-    """Return the means over seeds, a row for each loss on each data set."""
-    rows = []
-    for name in data:
-        for loss in _LOSSES:
-            cells = []
-            for form in _FORMS:
-                records = [record["ndcg"] for record in _of_seeds(kept, form, name)]
-                keys = [f"{loss} {hidden}" for hidden in _WIDTHS] if form.startswith("by hand") else [loss]
-                found = [np.array([r[key] for r in records if key in r]) for key in keys]
-                best = max(found, key=lambda values: float(values.mean()) if len(values) else -1.0)
-                cells.append(_cell(best))
-            if set(cells) != {"-"}:
-                rows.append([name, f"`{loss}`", *cells])
-    return markdown_table(["data", "loss", *_FORMS], rows, left=2)
-
-
-def table_of_boosters(kept: Records, data: Sequence[str]) -> str:
-    """Return the means over seeds of the default config and of boosters, a row for each data set."""
-    rows = []
-    for name in data:
-        found = {form: _of_seeds(kept, form, name) for form in _WHOLE}
-        if own := found[_DEFAULT]:
-            cells = [_cell(np.array([one["ndcg"][form] for one in records])) for form, records in found.items()]
-            seconds = [f"{np.mean([one['seconds'] for one in records]):.2g}" for records in found.values() if records]
-            rows.append([name.partition("=")[0], str(own[0]["rows"]), *cells, ", ".join(seconds)])
-    return markdown_table(["data", "rows", *_WHOLE, "processor seconds"], rows, left=1)
-
-
-def _of_seeds(kept: Records, form: str, data: str) -> list[Json]:
-    return [record for seed in range(_SEEDS) for record in kept[{"form": form, "data": data, "seed": seed}]]
-
-
-def _cell(values: FloatArray) -> str:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0.0
-    return f"{values.mean():.4f} ± {error:.4f}" if len(values) else "-"
-
+_REQUESTS = [
+    {"form": form, "data": data, "seed": seed}
+    for data in _DATA
+    for form in (*_FORMS, _DEFAULT, *_BOOSTERS)
+    for seed in range(_SEEDS)
+    if data != "mq2008" or form not in _FORMS
+]
+BENCH = Bench("neural", __doc__, "docs/neural.md", _REQUESTS, measure, tables)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(BENCH.main())

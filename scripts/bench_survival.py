@@ -7,24 +7,25 @@ rows held out, in 20 random splits with as many events on each side. The losses 
 out.
 
     pip install --no-deps lifelines autograd autograd-gamma formulaic interface-meta wrapt
-    python scripts/bench_survival.py --out runs/survival --docs docs/survival.md
+    python -m scripts.bench_survival --docs
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pandas as pd
 import torch
-from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, parsed, publish
 
 from ltr.survival import ConcordanceLoss, CoxLoss, c_index, survival_labels
-from trainers.provenance import machine
+from scripts._bench import Bench, FloatArray, Json, descended, made_on
 from trainers.report.paired import paired
 from trainers.tables import markdown_table
 
 _DATA = ("rossi", "lung", "GBSG2", "whas500", "flchain", "veteran")
 _COX = "Cox, scikit-survival"
-_LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential")
+_FORMS = (_COX, "cox_loss", "ranknet", "hinge", "squared_hinge", "exponential")
 _SPLITS, _HELD, _RIDGE = 20, 0.3, 0.001
 
 
@@ -50,10 +51,9 @@ def data_set(name: str) -> tuple[FloatArray, FloatArray, FloatArray]:
     return (X - X.mean(0)) / X.std(0), np.asarray(times, dtype=np.float64), np.asarray(events, dtype=np.float64)
 
 
-def measure(request: Json) -> Json:
-    """Return C on the rows held out by one form, for each split."""
-    torch.set_num_threads(1)
-    X, time, event = data_set(request["data"])
+def measure(form: str, data: str) -> Json:
+    """Return C on the rows held out, for each split."""
+    X, time, event = data_set(data)
     values = []
     for seed in range(_SPLITS):
         rng = np.random.default_rng(seed)
@@ -61,9 +61,9 @@ def measure(request: Json) -> Json:
         for one in (0, 1):
             own = rng.permutation(np.flatnonzero(event == one))
             test[own[: round(_HELD * len(own))]] = True
-        w = _weights(request["form"], X[~test], time[~test], event[~test])
+        w = _weights(form, X[~test], time[~test], event[~test])
         values.append(c_index(X[test] @ w, survival_labels(time[test], event[test])))
-    return request | {"status": "ok", "c": values, "rows": len(X), "events": int(event.sum())}
+    return {"c": values, "rows": len(X), "events": int(event.sum())}
 
 
 def _weights(form: str, X: FloatArray, time: FloatArray, event: FloatArray) -> FloatArray:
@@ -77,22 +77,28 @@ def _weights(form: str, X: FloatArray, time: FloatArray, event: FloatArray) -> F
     return descended(lambda scores: loss(scores, *y), X, _RIDGE)
 
 
-def main() -> None:
-    """Measure what is missing, and write the table."""
-    options = parsed(command_line(__doc__, "runs/survival"), measure)
-    kept = Records(options.out / "survival.jsonl", ("form", "data"))
-    forms = (_COX, "cox_loss", *_LOSSES)
-    measure_missing(__file__, kept, ({"form": form, "data": data} for data in _DATA for form in forms))
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of Cox's C, and 1000 times the differences from it with their 95 % intervals."""
     rows = []
-    for data in _DATA:
-        records = [kept[{"form": form, "data": data}][0] for form in forms]
-        base, events = records[0]["c"], f"{records[0]['rows']} ({records[0]['events']})"
-        against = (paired(record["c"], base, _HELD / (1 - _HELD)) for record in records[1:])
-        cells = [f"{1000 * one.difference:+.0f} ± {1000 * one.width:.0f}" for one in against]
-        rows.append([data, events, f"{np.mean(base):.3f}", *cells])
-    heads = ["data", "rows (events)", _COX, "`cox_loss`", *(f"`{name}`" for name in _LOSSES)]
-    publish(options, "survival", f"{machine()}.\n\n{markdown_table(heads, rows, left=1)}\n")
+    for data in dict.fromkeys(record["data"] for record in records):
+        own = {record["form"]: record for record in records if record["data"] == data}
+        if _COX in own:
+            base = own[_COX]
+            cells = [_difference(own[form]["c"], base["c"]) if form in own else "-" for form in _FORMS[1:]]
+            rows.append([data, f"{base['rows']} ({base['events']})", f"{np.mean(base['c']):.3f}", *cells])
+    heads = ["data", "rows (events)", _COX, *(f"`{name}`" for name in _FORMS[1:])]
+    return {"survival": f"{made_on(records)}\n\n{markdown_table(heads, rows, left=1)}\n"}
 
+
+def _difference(c: list[float], base: list[float]) -> str:
+    one = paired(c, base, _HELD / (1 - _HELD))
+    return f"{1000 * one.difference:+.0f} ± {1000 * one.width:.0f}"
+
+
+BENCH = Bench(
+    "survival", __doc__, "docs/survival.md", [{"form": form, "data": data} for data in _DATA for form in _FORMS],
+    measure, tables,
+)  # fmt: skip
 
 if __name__ == "__main__":
-    main()
+    sys.exit(BENCH.main())

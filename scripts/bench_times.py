@@ -4,37 +4,35 @@ Every table is divided into halves at random, several times. One half makes a ca
 C-index, and the one that `CardRanker` takes by default) and a Cox regression on four questions, which are added one at
 a time by the partial likelihood, its coefficients divided by the largest, multiplied by five and rounded. Harrell's C
 is that of the other half. The tables are those of lifelines and scikit-survival, which need another pandas than this
-project, and so a virtual environment of their own; the script makes it in the folder `--out` and keeps the tables
-there.
+project, and so a virtual environment of their own; the script makes it in runs/times and keeps the tables there.
 
-    python scripts/bench_times.py --docs docs/cards.md
+    python -m scripts.bench_times --docs
 """
 
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 import venv
-from collections.abc import Sequence
-from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from _bench import Json, command_line, publish
-from numpy.typing import NDArray
 
 from ltr.cards import CardRanker
 from ltr.cards.reference import cox
 from ltr.exact import solve
 from ltr.exact.cards import CardProblem
 from ltr.outcomes import Times, survival_labels
+from scripts._bench import ROOT, Bench, FloatArray, Json, made_on
 from trainers.tables import markdown_table
 
-FloatArray = NDArray[np.float64]
+_FOLDER = ROOT / "runs" / "times"
 _QUESTIONS, _POINTS, _QUANTILE = 4, 5, 1.645
 _STRENGTH = 100.0  # inverse strength of the penalty, next to none
 _MOST_TRAINING = 2_000  # rows of a half that learn, where it has more
+_TABLES = {"veteran": "", "lung": "inst", "rossi": "", "whas500": "", "GBSG2": "", "flchain": "chapter"}
+"""The tables, each with a column that is no feature: centres, and causes that are known afterwards."""
 _EXPORT = """
 import sys
 from lifelines import datasets as one
@@ -52,32 +50,13 @@ for name, table in tables.items():
 """
 
 
-class Table(NamedTuple):
-    """A table of times, and its columns that are no features."""
-
-    name: str
-    drop: tuple[str, ...] = ()  # centres, and causes that are known afterwards
-
-
-TABLES = (
-    Table("veteran"),
-    Table("lung", ("inst",)),
-    Table("rossi"),
-    Table("whas500"),
-    Table("GBSG2"),
-    Table("flchain", ("chapter",)),
-)
-
-
-def tables(folder: Path) -> None:
-    """Write the tables into a folder, by an environment that has their packages."""
-    if (folder / "veteran.csv").exists():
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    venv.create(folder / "packages", with_pip=True)
-    python = str(folder / "packages" / "bin" / "python")
-    subprocess.run([python, "-m", "pip", "install", "-q", "lifelines", "scikit-survival"], check=True)
-    subprocess.run([python, "-c", _EXPORT, str(folder)], check=True)
+def export_tables() -> None:
+    """Write the tables, by an environment that has their packages."""
+    if not (_FOLDER / "veteran.csv").exists():
+        venv.create(_FOLDER / "packages", with_pip=True)
+        python = str(_FOLDER / "packages" / "bin" / "python")
+        subprocess.run([python, "-m", "pip", "install", "-q", "lifelines", "scikit-survival"], check=True)
+        subprocess.run([python, "-c", _EXPORT, str(_FOLDER)], check=True)
 
 
 def rounded_cox(answers: FloatArray, y: Times) -> FloatArray:
@@ -97,12 +76,12 @@ def rounded_cox(answers: FloatArray, y: Times) -> FloatArray:
     return points
 
 
-def measure(table: Table, folder: Path, splits: int) -> Json:
+def measure(table: str, splits: int) -> Json:
     """Return the C-indices on the halves that did not learn, and the time of the proof on all rows."""
-    frame = pd.read_csv(folder / f"{table.name}.csv").drop(columns=list(table.drop))
+    frame = pd.read_csv(_FOLDER / f"{table}.csv").drop(columns=_TABLES[table] or [])
     event, until = frame.pop("event").to_numpy(), frame.pop("time").to_numpy()
     y = survival_labels(until, event == event.max())
-    rows: list[list[float]] = []
+    values: list[list[float]] = []
     for split in range(splits):
         order = np.random.default_rng(split).permutation(len(frame))
         train, test = order[: len(order) // 2][:_MOST_TRAINING], order[len(order) // 2 :]
@@ -111,41 +90,40 @@ def measure(table: Table, folder: Path, splits: int) -> Json:
             ranker = CardRanker("c_index", _QUESTIONS, _POINTS, within=within).fit(frame.iloc[train], y[train])
             found.append(ranker.score(frame.iloc[test], y[test]))
         answers = [ranker.questions_.transform(frame.iloc[part]).astype(np.float64) for part in (train, test)]
-        cox = answers[1] @ rounded_cox(answers[0], Times.of(y[train]))
-        rows.append([*found, Times.of(y[test]).c_index(cox)])
+        scores = answers[1] @ rounded_cox(answers[0], Times.of(y[train]))
+        values.append([*found, Times.of(y[test]).c_index(scores)])
     questions = CardRanker("c_index", within=0).fit(frame, y).questions_.transform(frame).astype(np.float64)
     began = time.perf_counter()
     proof = solve(CardProblem(questions, y, "c_index", points=_POINTS, max_nonzeros=_QUESTIONS), "cards")
     seconds = time.perf_counter() - began
     size = {"rows": len(frame), "questions": questions.shape[1]}
-    return {"name": table.name, **size, "values": rows, "seconds": seconds, "status": proof.status.value}
+    return {**size, "values": values, "seconds": seconds, "status": proof.status.value}
 
 
-def line(found: Json) -> list[str]:
-    """Return the line of a table."""
-    values = np.array(found["values"])
-    difference = values[:, 0] - values[:, 2]
-    half = _QUANTILE * difference.std(ddof=1) / np.sqrt(len(difference))
-    return [
-        found["name"],
-        f"{found['rows']:,}",
-        str(found["questions"]),
-        f"{found['seconds']:.2f} s",
-        *(f"{mean:.4f}" for mean in values.mean(axis=0)),
-        f"{difference.mean():+.4f} ± {half:.4f}",
-    ]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure all tables, print the result and put it into the docs."""
-    parser = command_line(__doc__, "runs/times")
-    parser.add_argument("--splits", type=int, default=20, help="halves of each table")
-    options = parser.parse_args(arguments)
-    tables(options.out)
-    lines = [line(measure(table, options.out, options.splits)) for table in TABLES]
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of the mean C-indices."""
+    rows = []
+    for record in records:
+        values = np.array(record["values"])
+        difference = values[:, 0] - values[:, 2]
+        half = _QUANTILE * difference.std(ddof=1) / np.sqrt(len(difference))
+        sizes = [record["table"], f"{record['rows']:,}", str(record["questions"]), f"{record['seconds']:.2f} s"]
+        means = [f"{mean:.4f}" for mean in values.mean(axis=0)]
+        rows.append([*sizes, *means, f"{difference.mean():+.4f} ± {half:.4f}"])
     head = ["table", "rows", "questions", "proof", "card", "best card (`within=0`)", "rounded Cox", "difference"]
-    publish(options, "times", markdown_table(head, lines))
+    return {"times": f"{markdown_table(head, rows, left=1)}\n\n{made_on(records)}\n"}
 
+
+BENCH = Bench(
+    "times",
+    __doc__,
+    "docs/cards.md",
+    [{"table": table, "splits": 20} for table in _TABLES],
+    measure,
+    tables,
+    alone=True,
+)
 
 if __name__ == "__main__":
-    main()
+    export_tables()
+    sys.exit(BENCH.main())

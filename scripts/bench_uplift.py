@@ -8,30 +8,26 @@ order of the scores on 20,000 new rows, as a share of the best, where a random o
 T- and X-learners are scikit-learn's HistGradientBoostingRegressor with its defaults, the X-learner with the known
 chance of a treatment.
 
-    python scripts/bench_uplift.py --out runs/uplift --docs docs/uplift.md
+    python -m scripts.bench_uplift --docs
 """
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import torch
-from _bench import FloatArray, Json, Records, command_line, descended, measure_missing, parsed, publish
 from scipy.stats import rankdata
 
 from ltr.cards import CardRanker
 from ltr.uplift import UpliftLoss, uplift_labels
-from trainers.provenance import machine
+from scripts._bench import Bench, FloatArray, Json, descended, made_on, table
 from trainers.report.paired import paired
-from trainers.tables import markdown_table
 
 _FORMS = (
     "least squares of z",
-    "UpliftLoss ranknet",
-    "UpliftLoss hinge",
-    "UpliftLoss exponential",
-    "T-learner, logistic",
-    "T-learner, boosted",
-    "X-learner, boosted",
+    *("UpliftLoss ranknet", "UpliftLoss hinge", "UpliftLoss exponential"),
+    *("T-learner, logistic", "T-learner, boosted", "X-learner, boosted"),
     "card of four questions",  # points up to 3
 )
 _SETTINGS = [{"effect": effect, "rows": rows} for effect in ("linear", "bent") for rows in (1000, 10000)]
@@ -51,18 +47,17 @@ def draw(rng: np.random.Generator, rows: int, effect: str) -> tuple[FloatArray, 
     return X, outcome.astype(np.float64), treatment.astype(np.float64), tau
 
 
-def measure(request: Json) -> Json:
-    """Return the share of the best area by one form, for each seed."""
-    torch.set_num_threads(1)
+def measure(form: str, effect: str, rows: int) -> Json:
+    """Return the share of the best area, for each seed."""
     values = []
     for seed in range(_SEEDS):
         rng = np.random.default_rng(seed)
-        X, outcome, treatment, _ = draw(rng, request["rows"], request["effect"])
-        new, _, _, tau = draw(rng, 20_000, request["effect"])
-        scores = _scores(request["form"], X, outcome, treatment, new)
+        X, outcome, treatment, _ = draw(rng, rows, effect)
+        new, _, _, tau = draw(rng, 20_000, effect)
+        scores = _scores(form, X, outcome, treatment, new)
         areas = [(tau - tau.mean()) @ rankdata(one) for one in (scores, tau)]
         values.append(areas[0] / areas[1])
-    return request | {"status": "ok", "share": values}
+    return {"share": values}
 
 
 def _scores(form: str, X: FloatArray, y: FloatArray, t: FloatArray, new: FloatArray) -> FloatArray:
@@ -71,8 +66,7 @@ def _scores(form: str, X: FloatArray, y: FloatArray, t: FloatArray, new: FloatAr
         return CardRanker("auuc", max_questions=4, points=3).fit(X, uplift_labels(y, t)).predict(new)
     treated = t == 1
     if learner == "UpliftLoss":
-        loss = UpliftLoss(kind)
-        labels = torch.tensor(y), torch.tensor(t)
+        loss, labels = UpliftLoss(kind), (torch.tensor(y), torch.tensor(t))
         return new @ descended(lambda scores: loss(scores, *labels), X, _RIDGE)
     if form == "least squares of z":
         z = np.where(treated, y / t.mean(), -y / (1 - t.mean()))
@@ -92,19 +86,25 @@ def _scores(form: str, X: FloatArray, y: FloatArray, t: FloatArray, new: FloatAr
     return 0.5 * (effects[0].predict(new) + effects[1].predict(new))
 
 
-def main() -> None:
-    """Measure what is missing, and write the table."""
-    options = parsed(command_line(__doc__, "runs/uplift"), measure)
-    kept = Records(options.out / "uplift.jsonl", ("form", "effect", "rows"))
-    measure_missing(__file__, kept, ({"form": form, **setting} for form in _FORMS for setting in _SETTINGS))
-    rows = []
-    for form in _FORMS:
-        shares = (kept[{"form": form, **setting}][0]["share"] for setting in _SETTINGS)
-        means = (paired(share, np.zeros(_SEEDS), overlap=0.0) for share in shares)
-        rows.append([form, *(f"{one.difference:.2f} ± {one.width:.2f}" for one in means)])
-    heads = ["ranker", *(f"{setting['effect']}, {setting['rows']:,}" for setting in _SETTINGS)]
-    publish(options, "uplift", f"{machine()}.\n\n{markdown_table(heads, rows, left=1)}\n")
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of the mean shares with their 95 % intervals."""
 
+    def cell(found: list[Json]) -> str:
+        one = paired(found[0]["share"], np.zeros(_SEEDS), overlap=0.0)
+        return f"{one.difference:.2f} ± {one.width:.2f}"
+
+    columns = {f"{one['effect']}, {one['rows']:,}": one for one in _SETTINGS}
+    return {"uplift": f"{made_on(records)}\n\n{table(records, {'form': 'ranker'}, columns, cell)}\n"}
+
+
+BENCH = Bench(
+    "uplift",
+    __doc__,
+    "docs/uplift.md",
+    [{"form": form, **one} for form in _FORMS for one in _SETTINGS],
+    measure,
+    tables,
+)
 
 if __name__ == "__main__":
-    main()
+    sys.exit(BENCH.main())

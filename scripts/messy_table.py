@@ -51,30 +51,25 @@ def messy_table(*, european: bool = False, seed: int = 0) -> pd.DataFrame:
 
 def save(table: pd.DataFrame, path: Path, *, european: bool = False) -> None:
     """Write a table as CSV, with semicolons, decimal commas and Latin-1 where it is `european`."""
-    if not european:
+    if european:
+        numbers = table.columns.intersection(["rate_marriage", "age", "yrs_married", "children", "religious", "educ"])
+        shown = table.astype(dict.fromkeys(numbers, float))
+        shown.to_csv(path, index=False, sep=";", decimal=",", float_format="%.1f", encoding="latin-1")
+    else:
         table.to_csv(path, index=False)
-        return
-    shown = table.copy()
-    for column in ("rate_marriage", "age", "yrs_married", "children", "religious", "educ"):
-        texts = shown[column].map(lambda value: "" if pd.isna(value) else f"{value:.1f}".replace(".", ","))
-        shown[column] = texts
-    shown.to_csv(path, index=False, sep=";", encoding="latin-1")
 
 
 def main() -> None:
     """Write the table, and every tenth row without a label as new rows."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("table", type=Path, help="where to write the table")
-    parser.add_argument("new", type=Path, nargs="?", help="where to write new rows; without it, the table has all rows")
+    parser.add_argument("new", type=Path, help="where to write new rows")
     parser.add_argument("--european", action="store_true", help="semicolons, decimal commas, German dates, Latin-1")
-    parser.add_argument("--seed", type=int, default=0, help="seed of what is added (default 0)")
     arguments = parser.parse_args()
-    table = messy_table(european=arguments.european, seed=arguments.seed)
-    if arguments.new is not None:
-        new = table[::10]
-        save(new.drop(columns="affair"), arguments.new, european=arguments.european)
-        table = table.drop(new.index)
-    save(table, arguments.table, european=arguments.european)
+    table = messy_table(european=arguments.european)
+    new = table[::10]
+    save(new.drop(columns="affair"), arguments.new, european=arguments.european)
+    save(table.drop(new.index), arguments.table, european=arguments.european)
 
 
 if __name__ == "__main__":

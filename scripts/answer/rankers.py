@@ -21,7 +21,6 @@ Among tied scores, measures are those to expect if ties are broken at random.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import itertools
 import time
 import warnings
@@ -41,10 +40,9 @@ from threadpoolctl import threadpool_limits
 from ltr.data import Dataset
 from ltr.metrics import ndcg
 from ltr.rankers import AutoRanker
-from scripts._bench import Json
+from scripts._bench import FloatArray, Json
 from scripts.answer.tables import BY_NAME, TABLES
 
-FloatArray = NDArray[np.float64]
 AUTO, LOGISTIC, LISTWISE = "AutoRanker", "logistic regression", "LightGBM lambdarank"
 SHARES = {"5%": 0.05, "10%": 0.1}
 TREES, ROUNDS, FOLDS = 500, 150, 5
@@ -52,29 +50,14 @@ TREES, ROUNDS, FOLDS = 500, 150, 5
 
 @dataclass(frozen=True)
 class Peer:
-    """A method with the grid from which cross-validation takes its options.
+    """A method with the grid from which cross-validation takes its options."""
 
-    Attributes:
-        package: the module of the class.
-        kind: name of the class.
-        fixed: options that are not chosen.
-        grid: values of each option that is chosen; without any nothing is cross-validated.
-        lists: the argument of `fit` that says what the lists are: ``"group"`` (their sizes), ``"qid"`` or
-            ``"group_id"``; None for a classifier.
-        quick: further options in cross-validation alone.
-    """
-
-    package: str
-    kind: str
-    fixed: Json
-    grid: Mapping[str, Sequence[object]]
-    lists: str | None = None
-    quick: Json = field(default_factory=dict)
-
-    @property
-    def installed(self) -> bool:
-        """Whether the package can be imported."""
-        return importlib.util.find_spec(self.package.partition(".")[0]) is not None
+    package: str  # the module of the class
+    kind: str  # name of the class
+    fixed: Json  # options that are not chosen
+    grid: Mapping[str, Sequence[object]]  # values of each option that is chosen, by cross-validation if several
+    lists: str | None = None  # how `fit` learns what the lists are: ``group`` (sizes), ``qid`` or ``group_id``
+    quick: Json = field(default_factory=dict)  # further options in cross-validation alone
 
     def fit(self, options: Json, train: Dataset, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the estimator fitted to rows, which follow each other by list."""
@@ -149,26 +132,13 @@ PEERS_OF_LISTS: Mapping[str, Peer] = {
 
 
 def rankers_of(table: str) -> list[str]:
-    """Return the names of what is measured on a table, the baseline first, without those that are not installed."""
-    peers = PEERS if BY_NAME[table] in TABLES else PEERS_OF_LISTS
-    return [*(name for name, peer in peers.items() if peer.installed), AUTO]
+    """Return the names of what is measured on a table, the baseline first."""
+    return [*(PEERS if BY_NAME[table] in TABLES else PEERS_OF_LISTS), AUTO]
 
 
-def left_out() -> list[str]:
-    """Return the names of the methods whose package is not installed."""
-    return [name for name, peer in {**PEERS, **PEERS_OF_LISTS}.items() if not peer.installed]
-
-
-def compute(table: str, split: int, ranker: str) -> Json:
-    """Return the record of a method on a split, computed on one thread where the method lets us choose.
-
-    Args:
-        table: name of a table.
-        split: seed of the split, and of the method.
-        ranker: one of `rankers_of(table)`.
-    """
+def measure(table: str, split: int, ranker: str) -> Json:
+    """Return what came of a method on a split, whose number is also the seed of the method."""
     train, test = BY_NAME[table].halves(split)
-    torch.set_num_threads(1)
     started = time.process_time()
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # columns without names, classes that a fold does not have, ends of iterations
@@ -178,8 +148,7 @@ def compute(table: str, split: int, ranker: str) -> Json:
             model, options = (PEERS if train.qid is None else PEERS_OF_LISTS)[ranker].tuned(train, split)
             found = {"measures": measures(scores_of(model, test.X), test), "options": options}
     seconds = round(time.process_time() - started, 2)
-    sizes = {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]}
-    return {"table": table, "split": split, "ranker": ranker, **sizes, **found, "seconds": seconds}
+    return {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos], **found, "seconds": seconds}
 
 
 def _of_auto(train: Dataset, test: Dataset, seed: int) -> Json:

@@ -11,14 +11,13 @@ training rows) times the variance, J splits, instead of 1/J times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from scripts._bench import Json, insert
+from scripts._bench import Json
 from scripts.answer.rankers import AUTO, LISTWISE, LOGISTIC, SHARES
 from scripts.answer.tables import BY_NAME, LISTS
 from trainers.report.paired import paired
@@ -31,23 +30,17 @@ _RATIOS = ("dcg", "ndcg@10")
 _HITS = tuple(f"hits {share}" for share in SHARES)
 
 
-def write(records: Sequence[Json], page: Path) -> None:
-    """Put all tables into a page that has the lines ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` of each."""
-    for name, text in texts(records).items():
-        insert(page, name, text)
-
-
 def texts(records: Sequence[Json]) -> dict[str, str]:
-    """Return the text of each table by name; those without records say so."""
+    """Return the text of each table of which there are records, by name."""
     lists = {table.name for table in LISTS}
     single = [record for record in records if record["table"] not in lists]
-    made: dict[str, tuple[Callable[[Sequence[Json]], str], Sequence[Json]]] = {
+    made = {
         "answer-summary": (_summary, single),
         "answer-promises": (_promises, [record for record in single if record["ranker"] == AUTO]),
         "answer-tables": (_by_table, single),
         "answer-queries": (_queries, [record for record in records if record["table"] in lists]),
     }
-    return {name: make(some) if some else "Nothing is measured yet." for name, (make, some) in made.items()}
+    return {name: make(some) for name, (make, some) in made.items() if some}
 
 
 def compared(records: Iterable[Json], base: str) -> pd.DataFrame:

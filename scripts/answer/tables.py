@@ -18,29 +18,21 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr.data import Dataset, half_split, load, load_test
+from ltr.data import Dataset, load, load_test
+from scripts._bench import halves
 
 MOST = 3_000
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose rows are ranked, all in one list or in a list per query.
+    """A table whose rows are ranked, all in one list or in a list per query."""
 
-    Attributes:
-        name: name in the results.
-        read: returns features and labels, and queries where there are any.
-        label: what a hit is.
-        source: where the rows are from.
-        seen: whether options of `AutoRanker` were chosen on this table, on splits 0 to 3 and 10 to 12.
-    """
-
-    name: str
-    read: Callable[[], Dataset]
-    label: str
-    source: str
-    seen: bool = False
+    name: str  # name in the results
+    read: Callable[[], Dataset]  # returns features and labels, and queries where there are any
+    label: str  # what a hit is
+    source: str  # where the rows are from
+    seen: bool = False  # whether options of `AutoRanker` were chosen on this table, on splits 0 to 3 and 10 to 12
 
     def data(self) -> Dataset:
         """Return all rows, or `MOST` of them."""
@@ -52,12 +44,7 @@ class Table:
 
     def halves(self, split: int) -> tuple[Dataset, Dataset]:
         """Return the training set and the test set, half of the rows or of the queries each."""
-        data = self.data()
-        if data.qid is None:
-            parts = half_split(data.n, split)
-            return tuple(Dataset(self.name, data.X[at], data.y[at], data.feature_names) for at in parts)  # type: ignore[return-value]
-        chosen = [np.isin(data.qid, queries) for queries in half_split(data.n_queries, split)]
-        return tuple(Dataset(self.name, data.X[at], data.y[at], data.feature_names, data.qid[at]) for at in chosen)  # type: ignore[return-value]
+        return halves(self.data(), split)
 
 
 def _of_frame(features: pd.DataFrame, hits: NDArray[np.bool_] | pd.Series) -> Dataset:

@@ -24,7 +24,6 @@ from scripts.paper.published import Published, beside, read_published
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
-from trainers.report.options import recentring
 from trainers.report.page import Block, Picture, block_markdown, file_names, png
 from trainers.report.report import details, state
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
@@ -59,7 +58,7 @@ def context_of(results: SweepResults, published: Sequence[Published]) -> dict[st
         "levels": experiments.level_gains(evidence),
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
-        "recentred": recentring(evidence, "test"),
+        "recentred": evidence.recentred["test"],
         "published": beside(evidence, published),
         "sections": details(evidence),
     }

@@ -242,10 +242,10 @@ class Ranking:
 
 def ranked_bases(evidence: Evidence) -> Ranking | None:
     """Rank the bases after reranking, on the splits and data sets that all of them have."""
-    for lines in (lines for table in evidence.tables for lines in table.along(BASE) if not lines.held):
-        names = tuple(dict.fromkeys(name for row in lines.rows.values() for name in row))
+    for rows in (table.along(BASE) for table in evidence.tables):
+        names = tuple(dict.fromkeys(name for row in rows.values() for name in row))
         found: dict[str, list[float]] = {}
-        for data, row in lines.rows.items():
+        for data, row in rows.items():
             splits = sorted(set.intersection(*(set(series.splits) for series in row.values())))
             if len(row) == len(names) > 1 and splits:
                 means = [mean_of(row[name].at(splits).values("test", evidence.statistic)) for name in names]

@@ -1,6 +1,6 @@
 """The cells of the study: on one split of a data set, what a base ranker's order gains on the test set by reranking.
 
-A cell is computed by itself and is one line of JSON:
+A cell is one line of JSON:
 
 ==============================  ======================================================================================
 `data`, `split`, `base`         what the cell is about; `split` is a number, or "own" for the data set's own two parts
@@ -10,7 +10,7 @@ A cell is computed by itself and is one line of JSON:
 `seconds`                       processor seconds of each fit, all threads and the base ranker included
 `status`                        how the search for the optimum and for one and two features ended
 `choice`                        the choice as a dictionary: what was chosen, and the gain that was promised
-`commit`                        commit of the code, with "+" where it had been changed
+`commit`, `machine`             commit of the code, with "+" where it had been changed, and the machine
 ==============================  ======================================================================================
 
 The rankers are `base`, `chosen` (what the toolkit chooses), `full` (the linear scorer with the largest statistic on the
@@ -30,13 +30,13 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 
-from ltr.data import Dataset, half_split, load, load_test
+from ltr.data import Dataset, load, load_test
 from ltr.exact import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import SPREADS, Choice
-from trainers.files import Json
+from scripts._bench import Json, halves
 
 PAPER = (
     "gaussians", "roc_standin", "abalone19", "uis", "travel", "nhanes", "pima", "haberman", "polypharm", "glow500",
@@ -79,21 +79,15 @@ BY_QUERY = tuple(base for base in BASES if base != "rankboost")
 
 
 def parts_of(name: str, split: int | str) -> tuple[Dataset, Dataset]:
-    """Return training set and test set: halves of the rows, or of the queries where there are any."""
+    """Return training set and test set: the data set's own, or halves of all rows or queries."""
     data, own = load(name), load_test(name)
+    if own is None:
+        return halves(data, int(split))
     if split == OWN:
-        assert own is not None
         return data, own
-    if own is not None:
-        assert data.qid is not None
-        assert own.qid is not None
-        X, y = np.concatenate([data.X, own.X]), np.concatenate([data.y, own.y])
-        qid = np.concatenate([data.qid, own.qid + data.n_queries])
-        data = Dataset(name, X, y, data.feature_names, qid, copy=False)
-    if data.qid is None:
-        return tuple(Dataset(name, data.X[at], data.y[at], data.feature_names) for at in half_split(data.n, split))  # type: ignore[return-value, arg-type]
-    halves = [np.isin(data.qid, queries) for queries in half_split(data.n_queries, split)]  # type: ignore[arg-type]
-    return tuple(Dataset(name, data.X[at], data.y[at], data.feature_names, data.qid[at]) for at in halves)  # type: ignore[return-value]
+    X, y = np.concatenate([data.X, own.X]), np.concatenate([data.y, own.y])
+    qid = np.concatenate([data.qid, own.qid + data.n_queries])
+    return halves(Dataset(name, X, y, data.feature_names, qid, copy=False), int(split))
 
 
 class FewColumns(TwoStageRanker):
@@ -103,21 +97,14 @@ class FewColumns(TwoStageRanker):
         return None
 
 
-def compute(data: str, split: int | str, base: str) -> Json:
-    """Compute a cell on one thread.
-
-    Args:
-        data: name of the data set.
-        split: number of a random split, or "own".
-        base: one of `BASES`.
-    """
-    torch.set_num_threads(1)
+def measure(data: str, split: int | str, base: str) -> Json:
+    """Return what came of a cell."""
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the network is stopped early on purpose
-        return _compute(data, split, base)
+        return _measure(data, split, base)
 
 
-def _compute(data: str, split: int | str, base: str) -> Json:
+def _measure(data: str, split: int | str, base: str) -> Json:
     WeightSpaceSearch().prepare()  # imports are not part of a fit
     train, test = parts_of(data, split)
     by_query = train.qid is not None
@@ -152,9 +139,6 @@ def _compute(data: str, split: int | str, base: str) -> Json:
     choice = rankers[CHOSEN].choice_
     assert choice is not None
     return {
-        "data": data,
-        "split": split,
-        "base": base,
         "statistic": f"n{statistic}" if by_query else statistic,
         "top_k": top_k,
         "rows": {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos]},

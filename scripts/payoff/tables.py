@@ -11,17 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-from scripts.payoff import noise
+from scripts._bench import FloatArray, Json
 from scripts.payoff.cells import BASE, CHOSEN, FULL, INSTALLED, PAPER, QUERIES, TIMED
-from trainers.files import Json
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
 from trainers.report.wording import ABSENT, listed, p_equals, percent, share
 from trainers.tables import markdown_table
-
-FloatArray = NDArray[np.float64]
 
 TITLES = {
     "logistic_regression": "logistic regression",
@@ -75,7 +71,7 @@ def gains(cells: Iterable[Json], name: str = CHOSEN) -> Gains:
     return Gains(np.array(found, dtype=np.float64))
 
 
-def texts(cells: Sequence[Json], noisy: Sequence[Json]) -> dict[str, str]:
+def texts(cells: Sequence[Json]) -> dict[str, str]:
     """Return the tables of the page by name."""
     single, by_query = ([c for c in cells if (c["data"] == QUERIES) == lists] for lists in (False, True))
     groups = {name: [c for c in single if c["data"] in group] for name, group in _GROUPS.items()}
@@ -100,10 +96,9 @@ def texts(cells: Sequence[Json], noisy: Sequence[Json]) -> dict[str, str]:
         ),
         "payoff-promises": markdown_table(
             ["base", "reranked", "held", "promised", "came"],
-            [[name, *_promise_row(own)] for name, own in [*_titled(cells), ("all", list(cells))]],
+            [[name, *_promise_row(own)] for name, own in _titled_and_all(cells)],
             left=1,
         ),
-        "payoff-noise": noise.table(noisy),
     }
 
 
@@ -115,6 +110,10 @@ def _by_base(cells: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
 
 def _titled(cells: Sequence[Json]) -> list[tuple[str, list[Json]]]:
     return [(TITLES[base], own) for base, own in _by_base(cells)]
+
+
+def _titled_and_all(cells: Sequence[Json]) -> list[tuple[str, list[Json]]]:
+    return [*_titled(cells), ("all", list(cells))]
 
 
 def _by_data(cells: Sequence[Json]) -> dict[str, list[Json]]:
@@ -185,7 +184,7 @@ def findings(cells: Sequence[Json]) -> Iterator[str]:
         yield f"{title}: fixed beforehand, {best} is best, {percent(gains(own, best).mean)}; least on {worst}, {loss}"
         if (oracle := gains(own, "oracle").mean) > 0:
             yield f"{title}: of the oracle's gain the choice has {share(gains(own).mean / oracle)}"
-    for title, own in [*_titled(cells), ("all", list(cells))]:
+    for title, own in _titled_and_all(cells):
         ratios = (
             np.array([c["seconds"][CHOSEN] / max(c["seconds"][name], 1e-3) for c in own]) for name in (TIMED, FULL)
         )

@@ -272,8 +272,8 @@ CHILD = """
 import sys
 import time
 import numpy as np
-sys.path.insert(0, {scripts!r})
-from _bench import peak
+sys.path.insert(0, {root!r})
+from scripts._bench import peak
 from ltr.rankers import *
 from ltr.exact import Limits
 
@@ -309,7 +309,7 @@ print(peak() - before)
 def test_the_peak_of_memory_is_a_small_multiple_of_the_table(ranker, predicting, most):
     rows = 200_000
     given = "{}" if "mlp" not in ranker else "{'qid': np.arange(len(y[few])) // 100}"
-    scripts = str(ROOT / "scripts")
-    code = CHILD.format(scripts=scripts, ranker=ranker, predicting=predicting, given=given, rows=rows)
+    root = str(ROOT)
+    code = CHILD.format(root=root, ranker=ranker, predicting=predicting, given=given, rows=rows)
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
     assert float(done.stdout.split()[-1]) / (rows * 50 * 4 / 2**20) < most

@@ -1,6 +1,5 @@
-"""The measurement of `docs/answer.md`: measures under ties, records that are not computed twice, and its tables."""
+"""The measurement of `docs/answer.md`: measures under ties, what is measured, and its tables."""
 
-import json
 import re
 
 import numpy as np
@@ -8,10 +7,10 @@ import pytest
 
 from ltr.data import Dataset
 from ltr.rankers import AutoRanker
+from scripts._bench import inserted
 from scripts.answer import __main__ as answer
 from scripts.answer import rankers, report
-
-MARKERS = "".join(f"<!-- begin {name} -->\n<!-- end {name} -->\n" for name in report.texts([]))
+from tests.paths import ROOT
 
 
 def record(table, split, ranker, dcg, hits=3.0, **more):
@@ -70,36 +69,29 @@ def test_the_test_allows_for_rows_that_splits_share():
     assert not report.shown(values[:1], 1)
 
 
-def test_results_are_measured_once_and_make_tables(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("table", "ranker"), [("wine", rankers.LOGISTIC), ("grouped", rankers.LISTWISE)])
+def test_a_peer_chooses_its_options_and_is_measured(table, ranker, monkeypatch):
     few = rankers.Peer("sklearn.linear_model", "LogisticRegression", {}, {"C": [0.1, 1.0]})
     lists = rankers.Peer("lightgbm", "LGBMRanker", {"n_estimators": 2, "verbose": -1}, {"num_leaves": [4]}, "group")
-    absent = rankers.Peer("no_such_package.core", "Ranker", {}, {})
-    monkeypatch.setattr(rankers, "PEERS", {rankers.LOGISTIC: few, "absent": absent})
+    monkeypatch.setattr(rankers, "PEERS", {rankers.LOGISTIC: few})
     monkeypatch.setattr(rankers, "PEERS_OF_LISTS", {rankers.LISTWISE: lists})
+    found = rankers.measure(table, 3, ranker)
+    assert rankers.rankers_of(table) == [ranker, rankers.AUTO]
+    assert found["options"] in ({"C": 0.1}, {"C": 1.0}, {"num_leaves": 4})
+    assert 0 < found["measures"]["hits 10%" if table == "wine" else "ndcg@10"] <= 9
+
+
+def test_auto_is_measured_with_its_methods_and_promises(monkeypatch):
     monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet", "logistic"], seed=seed))
-    (tmp_path / "answer.md").write_text(f"before\n{MARKERS}after\n")
-    arguments = ["--docs", str(tmp_path), "--splits", "3", "--processes", "1"]
-    assert answer.main([*arguments, "--tables", "wine"]) == 0
-    assert "left out, because their packages are not installed: absent" in capsys.readouterr().out
-    monkeypatch.setattr(rankers, "AutoRanker", lambda seed: AutoRanker(["ranknet"], seed=seed))
-    assert answer.main([*arguments, "--tables", "wine", "grouped"]) == 0
-    assert "wine" not in capsys.readouterr().out
-    path = tmp_path / "answer" / "results.jsonl"
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    names = [rankers.LOGISTIC, rankers.AUTO, rankers.LISTWISE, rankers.AUTO]
-    assert [one["ranker"] for one in found] == names
-    assert found[0]["options"] in ({"C": 0.1}, {"C": 1.0})
-    own = found[1]
+    own = rankers.measure("wine", 3, rankers.AUTO)
     assert set(own["members"]) == {"ranknet", "logistic"}
     assert set(own["values"]) == {"ranknet", "logistic", "blend"}
-    for low, high in ((p[1], p[2]) for p in own["promised"].values()):
-        assert 0 <= low <= high <= 9
+    assert all(0 <= low <= high <= 9 for _, low, high in own["promised"].values())
     assert own["measures"]["hits 5%"] <= 4  # of 89 rows
-    assert 0 < found[2]["measures"]["ndcg@10"] <= 1
-    assert answer.main(["report", "--docs", str(tmp_path)]) == 0
-    page = (tmp_path / "answer.md").read_text()
-    assert page.startswith("before\n")
-    assert page.endswith("after\n")
-    assert len(row_of(page, rankers.AUTO)) == 9
-    assert not re.search(r"\bnan\b|None|[{}]", page)
-    capsys.readouterr()
+
+
+def test_the_tables_of_the_page_are_those_of_its_records():
+    texts = answer.BENCH.tables(answer.BENCH.records().of(answer.BENCH.requests))
+    for name, text in texts.items():
+        assert inserted(ROOT / answer.BENCH.page, name) == f"{text.strip()}\n"
+        assert not re.search(r"\bnan\b|None|[{}]", text)

@@ -1,116 +1,115 @@
-"""The benchmark scripts on tiny lists: they run, resume, write table and plot, and agree with the library."""
+"""The benchmarks and studies on tiny requests: they measure once, go on, make tables, figures and pages."""
 
+import dataclasses
+import importlib
 import json
 import math
-import re
 
 import numpy as np
 import pytest
 
-from ltr.exact import RerankProblem, Status
-from tests.paths import ROOT
+from ltr.data import DataError
+from ltr.exact import Status
+from scripts import _bench, _lists, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
+from scripts._bench import Bench, insert
 
-SCRIPTS = ROOT / "scripts"
-
-
-@pytest.fixture(autouse=True)
-def scripts_on_path(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+BENCHES = {module: importlib.import_module(f"scripts.{module}").BENCH for module in results.QUICK}
 
 
-def random_list(n=10, d=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    return RerankProblem(X, (X[:, 0] + rng.normal(size=n) > 0).astype(int), margin=1e-3)
+# --- the harness ---------------------------------------------------------------------------------------------------
+
+
+def measure(name, times):
+    if name == "bad":
+        raise ArithmeticError("no value")
+    if name == "absent":
+        raise ImportError("no package")
+    return {"value": 2 * times}
+
+
+def tables(records):
+    return {"made": _bench.table(records, {"name": "name"}, {"2": {"times": 2}}, lambda found: str(found[0]["value"]))}
+
+
+TINY = Bench(
+    "tiny", "A bench.", "docs/tiny.md", [{"name": name, "times": 1} for name in ("a", "b", "bad", "absent")],
+    measure, tables,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_is_missing_is_measured_once_and_put_into_the_page(tmp_path, monkeypatch, capsys, alone):
+    bench, page, records = dataclasses.replace(TINY, alone=alone), tmp_path / "page.md", tmp_path / "new" / "kept.jsonl"
+    page.write_text("before\n<!-- begin made -->\nold\n<!-- end made -->\nafter\n")
+    arguments = ["--records", str(records), "--set", "times=2", "--processes", "1", "--docs", str(page)]
+    assert bench.main([*arguments, "--only", "name=a;bad;absent"]) == 1
+    shown = capsys.readouterr()
+    assert "failed, ArithmeticError: no value" in shown.err
+    assert "left out, no package" in shown.out
+    assert bench.main([*arguments, "--only", "name=a;b"]) == 0
+    found = [json.loads(line) for line in records.read_text().splitlines()]
+    assert [(one["name"], one["times"], one["value"]) for one in found] == [("a", 2, 4), ("b", 2, 4)]
+    assert found[0]["commit"]
+    assert found[0]["machine"]
+    text = "| name | 2 |\n| --- | ---: |\n| a | 4 |\n| b | 4 |\n"
+    assert page.read_text() == f"before\n<!-- begin made -->\n{text}<!-- end made -->\nafter\n"
+    monkeypatch.setattr(Bench, "_futures", lambda *_: pytest.fail("a finished request ran again"))
+    assert bench.main([*arguments, "--kept"]) == 0
+    assert bench.main([*arguments[:2], "--kept"]) == 1  # other values of the field
+
+
+def test_a_page_without_the_place_is_refused(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing here\n")
+    with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
+        insert(page, "exact", "table")
+    assert page.read_text() == "nothing here\n"
+
+
+def test_a_mean_has_the_error_of_several_values():
+    assert _bench.with_error([1.0, 2.0, 3.0], "{:+.2f} %") == "+2.00 % ± 0.58"  # 1 / sqrt(3)
+    assert _bench.with_error([1.0]) == "1.0000"
+
+
+@pytest.mark.parametrize("module", BENCHES)
+def test_every_benchmark_has_requests_for_a_quick_look_and_a_page(module):
+    bench = BENCHES[module]
+    assert bench.chosen(results.QUICK[module])
+    assert (_bench.ROOT / bench.page).exists()
+
+
+def test_claims_are_the_cells_of_tables_by_row_and_column():
+    now = "| data | k | value |\n| --- | --- | ---: |\n| a | 3 | 1.5 |\n| a | 4 | 2 |\n"
+    values, leading = results.cells(f"about | this\n\n{now}")
+    assert values == {("a", "3", "value"): "1.5", ("a", "4", "value"): "2"}
+    assert results.cells(now.replace("---:", "---").replace("| 1.5", "| 1.6"), leading)[0]["a", "3", "value"] == "1.6"
 
 
 # --- the exact methods -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("bench")
-
-
-ARGUMENTS = ["--data", "gaussians", "--top", "30", "--limits", "1", "5", "--methods", "weight_space", "--threads", "1"]
-
-
 @pytest.mark.slow
-def test_bench_exact_measures_once_and_writes_table_plot_and_page(folder, monkeypatch, capsys):
-    import bench_exact
-
-    monkeypatch.setattr(bench_exact, "_START", 0.1)
-    page = folder / "page.md"
-    page.write_text("before\n<!-- begin exact -->\nold\n<!-- end exact -->\nafter\n")
-    arguments = [*ARGUMENTS, "--out", str(folder), "--docs", str(page), "--image", str(folder / "copy.png")]
-    assert bench_exact.main(arguments) == 0
-    start, record = map(json.loads, (folder / "results.jsonl").read_text().splitlines())
+def test_bench_exact_writes_table_and_plot(tmp_path, capsys):
+    only = ["--only", "data=travel", "top=50", "method=weight_space", "--set", "data=gaussians", "top=30", "threads=1"]
+    assert bench_exact.BENCH.main([*only, "time_limit=5.0", "--records", str(tmp_path / "kept.jsonl")]) == 0
+    (record,) = map(json.loads, (tmp_path / "kept.jsonl").read_text().splitlines())
     assert record["status"] == "optimal"
-    assert record["value"] >= record["start_value"] == pytest.approx(start["value"])
     assert record["bound"] == pytest.approx(record["value"], rel=1e-9)
-    table = (folder / "exact.md").read_text()
-    assert "| gaussians, top 30 | weight_space |" in table
-    assert page.read_text() == f"before\n<!-- begin exact -->\n{table.strip()}\n<!-- end exact -->\nafter\n"
-    for image in ("exact_gap.png", "copy.png"):
-        assert (folder / image).read_bytes().startswith(b"\x89PNG")
-    capsys.readouterr()
-    # again: nothing is computed, the table comes out the same
-    monkeypatch.setattr(bench_exact, "apart", lambda *_, **__: pytest.fail("a finished solve ran again"))
-    assert bench_exact.main(arguments) == 0
-    assert (folder / "exact.md").read_text() == table
-
-
-@pytest.mark.slow
-def test_a_solve_that_dies_is_recorded_and_tried_again():
-    import _bench
-    import bench_exact
-    from _lists import Case
-
-    request = {
-        "data": "no such data",
-        "top": "5",
-        "method": "resolved",
-        "threads": 1,
-        "time_limit": 1.0,
-        "start": [1.0],
-    }
-    record = _bench.apart(bench_exact.__file__, request)
-    assert record["status"] == "failed"
-    assert "no such data" in record["message"]
-    assert bench_exact.row(Case("no such data", "5"), record, [1.0])[:2] == ["no such data, top 5", "resolved*"]
+    assert "| gaussians, top 30 | weight_space |" in capsys.readouterr().out
+    assert (tmp_path / "exact_gap.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_model_can_be_measured():
-    import bench_exact
-
-    request = {"data": "gaussians", "top": "30", "method": "resolved", "threads": 1, "time_limit": 0.5}
-    record = bench_exact.measure(request | {"start": [1.0, 0.0]})
+    record = bench_exact.measure("gaussians", "30", "resolved", time_limit=0.5, threads=1)
     assert record["status"] in {status.value for status in Status}
     assert record["start_value"] <= record["value"] <= record["bound"]
-    assert record["memory"] >= record["memory_before"] > 0
-    times, values, bounds, _ = np.array(record["trace"]).T
+    assert record["memory"] >= 0
+    times, values, bounds = np.array(record["trace"]).T
     assert np.all(np.diff(times) >= 0)
     assert np.all(np.diff(values) >= 0)
     assert np.all(np.diff(bounds) <= 0)
     assert np.all(bounds >= values)
     assert (values[-1], bounds[-1]) == (record["value"], record["bound"])
-
-
-def test_a_list_of_one_class_is_left_out(tmp_path, capsys):
-    import bench_exact
-
-    # logistic regression puts only positives on top
-    assert bench_exact.main([*ARGUMENTS[:3], "5", *ARGUMENTS[4:], "--out", str(tmp_path)]) == 1
-    assert "gaussians, top 5: skipped: " in capsys.readouterr().err
-
-
-def test_missing_data_is_said_in_words(tmp_path, monkeypatch, capsys):
-    import bench_exact
-
-    monkeypatch.setenv("LTR_DATA", str(tmp_path))
-    assert bench_exact.main(["--data", "pima", "--top", "50", "--out", str(tmp_path)]) == 1
-    assert "pima" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -123,13 +122,16 @@ def test_missing_data_is_said_in_words(tmp_path, monkeypatch, capsys):
     ],
 )
 def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
-    import bench_exact
-
-    trace = [[1.0, 8.0, 12.0, 0], [2.0, 10.0, 12.0, 5], [3.0, 10.0, 10.5, 9]]
+    trace = [[1.0, 8.0, 12.0], [2.0, 10.0, 12.0], [3.0, 10.0, 10.5]]
     assert bench_exact.gap_at({"trace": trace}, seconds) == pytest.approx(gap)
 
 
-# --- lists -------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("gap", "text"),
+    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.004%"), (math.inf, "-")],
+)
+def test_gaps_are_shown_with_two_digits_that_count(gap, text):
+    assert bench_exact.percent(gap) == text
 
 
 @pytest.mark.parametrize(
@@ -143,12 +145,8 @@ def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
     ],
 )
 def test_the_lists_are_those_of_the_protocol(data, top, shape):
-    from _lists import Case
-
-    from ltr.data import DataError
-
     try:
-        problem = Case(data, top).problem()
+        problem = _lists.problem_of(data, top)
     except DataError as error:
         pytest.skip(str(error))
     assert (len(problem.positives), len(problem.negatives), problem.d) == shape
@@ -156,75 +154,52 @@ def test_the_lists_are_those_of_the_protocol(data, top, shape):
     assert np.allclose(problem.X.std(axis=0), 1)
 
 
-# --- tables and the page ----------------------------------------------------------------------------------
+def test_a_list_of_one_class_is_refused():
+    with pytest.raises(DataError, match="gaussians: the top 5 rows are all of one class"):
+        _lists.problem_of("gaussians", "5")  # logistic regression puts only positives on top
 
 
-@pytest.mark.parametrize(
-    ("gap", "text"),
-    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.004%"), (math.inf, "-")],
-)
-def test_gaps_are_shown_with_two_digits_that_count(gap, text):
-    from bench_exact import percent
-
-    assert percent(gap) == text
-
-
-def test_the_pages_that_scripts_name_have_places_for_their_tables():
-    named = {
-        SCRIPTS.parent / page
-        for script in sorted(SCRIPTS.glob("bench_*.py"))
-        for page in re.findall(r"--docs (docs/\w+\.md)", script.read_text(encoding="utf-8"))
-    }
-    assert len(named) > 5
-    assert [page for page in sorted(named) if "<!-- begin " not in page.read_text(encoding="utf-8")] == []
-
-
-def test_a_page_without_the_place_is_refused(tmp_path):
-    from _bench import insert
-
-    page = tmp_path / "page.md"
-    page.write_text("nothing here\n")
-    with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
-        insert(page, "exact", "table")
-    assert page.read_text() == "nothing here\n"
-
-
-# --- large tables ------------------------------------------------------------------------------------------------
+# --- others --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_bench_size_writes_memory_and_time_beside_those_of_a_plain_form(tmp_path):
-    import bench_size
-
-    page = tmp_path / "page.md"
-    page.write_text("<!-- begin size -->\n<!-- end size -->\n")
-    arguments = ["--rows", "2500", "--columns", "20", "--only", "parquet", "train", "--docs", str(page)]
-    bench_size.main([*arguments, "--out", str(tmp_path / "out")])
-    table = page.read_text()
+def test_bench_size_measures_a_generated_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    arguments = ["--only", "what=read parquet;train a network, one epoch", "--set", "rows=2500", "columns=20"]
+    assert bench_size.BENCH.main([*arguments, "--records", str(tmp_path / "kept.jsonl")]) == 0
+    table = capsys.readouterr().out
     for line in ("read parquet | ltr | 2,500", "read parquet | pandas", "train a network, one epoch | torch"):
         assert f"| {line}" in table
-    X, y, qid = (tmp_path / f"{name}.npy" for name in ("X", "y", "qid"))
-    bench_size.generate(tmp_path, 1000, 4)
-    data = bench_size.read_table(tmp_path / "table.parquet", label="y", query="query")
-    np.testing.assert_array_equal(data.X, np.load(X))
-    np.testing.assert_array_equal(data.y, np.load(y))
-    np.testing.assert_array_equal(data.qid, np.load(qid))
-    np.testing.assert_allclose(bench_size.read_svmlight(tmp_path / "table.svm").X, data.X, rtol=1e-5)
-
-
-# --- demands -----------------------------------------------------------------------------------------------------
+    folder = tmp_path / "bench_size_2500_20"
+    data = bench_size.read_table(folder / "table.parquet", label="y", query="query")
+    for name, column in (("X", data.X), ("y", data.y), ("qid", data.qid)):
+        np.testing.assert_array_equal(column, np.load(folder / f"{name}.npy"))
+    np.testing.assert_allclose(bench_size.read_svmlight(folder / "table.svm").X, data.X, rtol=1e-5)
 
 
 @pytest.mark.slow
-def test_bench_demands_writes_its_table(tmp_path, capsys):
-    import bench_demands
-
-    arguments = ["--data", "gaussians", "--top", "40", "--limit", "60", "--out", str(tmp_path)]
-    assert bench_demands.main(arguments) == 0
-    table = (tmp_path / "demands.md").read_text()
-    assert table.strip() in capsys.readouterr().out
-    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| gaussians")]
+def test_bench_demands_writes_its_table():
+    fixed = {"data": "gaussians", "top": "40", "limit": 60.0, "threads": 1}
+    kinds = [fixed | {"kind": kind} for kind in ("no demand", "does not bind", "binds")]
+    table = bench_demands.tables([one | {"commit": "", "machine": ""} | bench_demands.measure(**one) for one in kinds])
+    rows = [line.split(" | ") for line in table["demands"].splitlines() if line.startswith("| gaussians")]
     assert [row[1] for row in rows] == ["no demand", "does not bind", "binds"]
     free, met, bound = (float(row[3]) for row in rows)
     assert free == met >= bound
     assert all(row[4] == "proven" for row in rows)
+
+
+def test_losses_have_one_value_in_both_forms():
+    for what in {request["what"] for request in bench_losses.BENCH.requests}:
+        scores, labels = bench_losses._data(what, [8, 30], "float64")
+        own, plain = (form(what, scores.clone(), labels)() for form in bench_losses._FORMS.values())
+        assert own == pytest.approx(plain, rel=1e-10), what
+
+
+def test_other_answers_are_refused():
+    record = {"what": "auc", "shape": [100], "dtype": "float64", "threads": 1, "seconds": 1.0, "megabytes": 1.0}
+    found = [record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.5}]
+    assert "| auc | 100 | 1 s | 1 | - | - | - | 1x | - |" in bench_metrics.BENCH.tables(found)["metrics"]
+    found[1]["value"] = 0.6
+    with pytest.raises(SystemExit, match=r"0.6, but 0.5 is our value"):
+        bench_metrics.BENCH.tables(found)

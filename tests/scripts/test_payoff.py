@@ -1,14 +1,13 @@
 """The study of reranking on new data: its page from made-up cells, and a cell of a small table."""
 
-import json
 import re
-import shutil
 
 import numpy as np
 import pytest
 
 import ltr.rankers.choice
 from ltr.data import Dataset
+from scripts._bench import inserted
 from scripts.payoff import __main__ as payoff
 from scripts.payoff import cells as study
 from scripts.payoff import noise, tables
@@ -53,16 +52,13 @@ def made_up():
     return found
 
 
-PAGE = ROOT / "docs" / "payoff.md"
-
-
 def row_of(text, name):
     (found,) = [row for row in text.splitlines() if row.startswith(f"| {name} |")]
     return [part.strip() for part in found.strip("|").split("|")][1:]
 
 
 def test_the_tables_say_what_the_numbers_show():
-    found = tables.texts(made_up(), [])
+    found = tables.texts(made_up())
     # uis 3 %, haberman -2 %, the others 0: over 16 pairs 0.25 %; the oracle: 5, 0, 0.5 and 0.5 on average
     row = row_of(found["payoff-bases"], "logistic regression")
     assert row[0].startswith("+0.25% ± ")
@@ -90,24 +86,16 @@ def test_the_findings_name_tables():
 
 def test_tables_are_whole():
     query = [cell(study.QUERIES, split, 1.0, base="ranknet_mlp", promised=(0.1, 0, 1)) for split in (0, 1, study.OWN)]
+    common = {"low": 0, "high": 0.1, "gain": 1, "expected": 1}
     noisy = [
-        {
-            "table": name,
-            "reranks": at > 0,
-            "low": 0,
-            "first": 0.1 * at,
-            "high": 0.1,
-            "gain": 1,
-            "expected": 1,
-            "came": at,
-        }
+        common | {"table": name, "reranks": at > 0, "first": 0.1 * at, "came": at}
         for name in noise.TABLES
         for at in range(3)
     ]
-    lists = tables.texts([*made_up(), *query], noisy)
+    lists = tables.texts([*made_up(), *query]) | noise.tables(noisy)
     assert row_of(lists["payoff-queries"], "network")[0] == "+1.00% ± 0.00"
     assert row_of(lists["payoff-noise"], noise.TABLES[0])[:4] == ["3", "67%", "2", "50%"]
-    for text in (*lists.values(), *tables.texts([cell("uis", 0, 0.0)], []).values()):
+    for text in (*lists.values(), *tables.texts([cell("uis", 0, 0.0)]).values()):
         assert not re.search(r"\bnan\b|None|[{}]", text)
         assert len({line.count("|") for line in text.splitlines()}) <= 1
 
@@ -130,24 +118,20 @@ def small(monkeypatch):
     monkeypatch.setattr(ltr.rankers.choice, "REPEATS", 1)
 
 
-def test_cells_are_computed_once_and_make_a_page(small, tmp_path, monkeypatch, capsys):
-    shutil.copy(PAGE, tmp_path)
-    arguments = ["--docs", str(tmp_path), "--data", "uis", study.QUERIES, "--splits", "0", "--processes", "1"]
-    assert payoff.main([*arguments, "--bases", "logistic_regression"]) == 0
-    path = tmp_path / "payoff" / "cells.jsonl"
-    found = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [(c["data"], c["statistic"]) for c in found] == [("uis", "dcg(base=e)"), (study.QUERIES, "ndcg@10")]
-    for computed in found:
-        for part in ("train", "test"):
-            assert set(computed[part]) == {"base", "chosen", "full", "+ 1", "+ 2", *study.CENTRAL}
-        assert computed["train"]["full"] >= computed["train"]["base"] > 0  # the search starts from the base's weights
-        kept = computed["choice"]["chosen"]
-        assert computed["test"]["chosen"] == pytest.approx(computed["test"][kept])
-        assert computed["choice"]["low"] <= computed["choice"]["expected"] <= computed["choice"]["high"]
-    page = (tmp_path / "payoff.md").read_text()
-    before = path.read_bytes()
-    monkeypatch.setattr(payoff, "compute", lambda **request: pytest.fail("a cell was computed again"))
-    assert payoff.main([*arguments, "--bases", "logistic_regression"]) == 0
-    assert payoff.main(["--docs", str(tmp_path), "--page"]) == 0
-    assert ((tmp_path / "payoff.md").read_text(), path.read_bytes()) == (page, before)
-    capsys.readouterr()
+@pytest.mark.parametrize(("data", "statistic"), [("uis", "dcg(base=e)"), (study.QUERIES, "ndcg@10")])
+def test_a_cell_has_every_ranker(small, data, statistic):
+    computed = study.measure(data, 0, "logistic_regression")
+    assert computed["statistic"] == statistic
+    for part in ("train", "test"):
+        assert set(computed[part]) == {"base", "chosen", "full", "+ 1", "+ 2", *study.CENTRAL}
+    assert computed["train"]["full"] >= computed["train"]["base"] > 0  # the search starts from the base's weights
+    assert computed["test"]["chosen"] == pytest.approx(computed["test"][computed["choice"]["chosen"]])
+    assert computed["choice"]["low"] <= computed["choice"]["expected"] <= computed["choice"]["high"]
+
+
+@pytest.mark.parametrize("bench", [payoff.BENCH, noise.BENCH])
+def test_the_tables_of_the_page_are_those_of_its_records(bench):
+    texts = bench.tables(bench.records().of(bench.requests))
+    texts.pop("payoff-bases", "")  # p values of Wilcoxon's test, which versions of scipy compute differently
+    for name, text in texts.items():
+        assert inserted(ROOT / bench.page, name) == f"{text.strip()}\n"

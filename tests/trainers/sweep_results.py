@@ -7,7 +7,7 @@ import numpy as np
 from ltr.statistics import RankStatistic
 from trainers.records import SweepResults
 
-STATISTIC = "dcg"
+STATISTIC, LR = "dcg", "logistic_regression"
 SURROGATE = {"l2": 1e-4, "optimizer": "lbfgs"}
 
 
@@ -89,3 +89,40 @@ def small(splits=4, data=("pumps", "valves")):
             bound = 5.0 if status == "optimal" else 5.1
             records.append(exact(name, split, train, test, top_k=top_k, status=status, bound=bound))
     return sweep(records)
+
+
+class Made:
+    """A sweep made up cell by cell, with values of one statistic."""
+
+    def __init__(self, statistic=STATISTIC):
+        self.statistic, self.records, self.grids = statistic, {}, {}
+
+    def _add(self, found, table, varied, best_of=None):
+        for part in ("train", "test"):
+            found[part] = {self.statistic: found[part][STATISTIC]}
+        found["sizes"] = {"train": [50, 20], "test": [50, 20], "d": 2}
+        self.records[found["id"]] = found
+        self.grids.setdefault((table, tuple(varied), best_of), []).append(entry(found, **varied))
+
+    def first(self, data, split, test, train=20.0, method=LR, *, options=(), varied=(), best_of=None, **more):
+        options = dict(options)
+        found = record(data, split, method, train, test, options=options, tag=f"-{sorted(options.items())}", **more)
+        self._add(found, "methods", dict(varied), best_of)
+
+    def exact(
+        self, data, split, test, train=22.0, K=50, *, table="methods", vary=("exact.top_k",), options=(), on_list=(),
+        **more,
+    ):  # fmt: skip
+        options = {"top_k": K, "time_limit": 20.0, "C": 1e-4, "margin": 1e-4, "base": LR} | dict(options)
+        found = exact(data, split, train, test, value=train, bound=train, starts={}, **{"trace": [], **more})
+        found |= {"options": options, "id": f"{data}/{split}/exact-{table}-{sorted(options.items())}"}
+        found["list"] |= {"n": 50, "n_pos": 20, "trivial_bound": None, **dict(on_list)}
+        self._add(found, table, {key: options[key.partition(".")[2]] for key in vary})
+
+    @property
+    def results(self):
+        grids = [
+            grid(cells, name=name, title=name.title(), best_of=best_of) | {"varied": list(varied)}
+            for (name, varied, best_of), cells in self.grids.items()
+        ]
+        return SweepResults("made", grids, {}, list(self.records.values()))

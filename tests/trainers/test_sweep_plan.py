@@ -146,12 +146,6 @@ def test_keys_concern_methods(method, base, keys):
     assert {key for key in every if cell.concerns(key)} == set(keys)
 
 
-def test_a_cell_of_other_data_is_another(tmp_path):
-    for cell in planned(write(tmp_path)).cells.values():
-        assert cell.on_data(SHA) == cell
-        assert cell.on_data("1" + SHA[1:]).id != cell.id
-
-
 # random plans
 
 LOSSES = ("ranknet", "hinge", "exponential")

@@ -55,25 +55,6 @@ def test_records_hold_what_tables_are_made_of(finished):
             assert len(record["weights"]) == 2
 
 
-def test_records_are_what_a_run_finds(finished, tmp_path):
-    path, folder = finished
-    config = load_config(
-        path.parent / "small.toml",
-        [f"runs_dir={tmp_path}", "seed=1", "exact.top_k=10", "tracking.loggers=[]", "tracking.figures=false"],
-    )
-    rows = {row.method: row for row in run_experiment(config).rows}
-    records = [record for record in read_sweep(folder).records if record["split"] == 1]
-    for record in records:
-        row = rows[record["method"]]
-        if record["options"].get("top_k") == "full":
-            continue
-        assert record["train"] == pytest.approx(row.train, abs=1e-12)
-        assert record["test"] == pytest.approx(row.test, abs=1e-12)
-        assert record["loss"] == pytest.approx(row.loss)
-        if record["method"] == "exact":
-            assert (record["list"]["value"], record["list"]["bound"]) == pytest.approx((row.objective, row.bound))
-
-
 def test_a_finished_sweep_computes_nothing(finished):
     path, folder = finished
     before, index = stamps(folder), (folder / "sweep.json").stat().st_mtime_ns
@@ -237,16 +218,6 @@ def test_two_processes_do_not_compute_one_sweep(finished):
 
 
 # results from elsewhere
-
-
-def test_an_export_reads_back_as_what_was_written(finished, tmp_path):
-    results = read_sweep(finished[1])
-    write_export(tmp_path / "cells.jsonl", results)
-    again = read_sweep(tmp_path / "cells.jsonl")
-    assert (again.name, again.grids, again.origin) == (results.name, results.grids, results.origin)
-    assert again.records == results.records
-    write_export(tmp_path / "again.jsonl", again)
-    assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "cells.jsonl").read_bytes()
 
 
 class Notes(Display):

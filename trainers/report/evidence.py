@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -78,10 +78,15 @@ class Series:
         """How many of the exact answers are proven optimal, such as ``3/10``."""
         return f"{sum(map(proven, self.records.values()))}/{len(self.records)}"
 
-    def values(self, part: str, statistic: str, *, recentred: bool = False) -> FloatArray:
+    @property
+    def recentred(self) -> Series:
+        """The same answers moved to the largest margin, on the splits where that was asked for."""
+        moved = {split: one | one["recentred"] for split, one in self.records.items() if "recentred" in one}
+        return Series(self.data, self.variant, moved)
+
+    def values(self, part: str, statistic: str) -> FloatArray:
         """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
-        found = [self.records[split]["recentred"] if recentred else self.records[split] for split in self.splits]
-        return np.array([_number(record[part].get(statistic)) for record in found])
+        return np.array([_number(self.records[split][part].get(statistic)) for split in self.splits])
 
     def on_list(self, what: str) -> FloatArray:
         """Return ``value``, ``bound`` or ``gap`` of exact results; NaN where there was nothing to rerank."""
@@ -190,48 +195,14 @@ class SweepTable:
         """The options of the exact stage that are varied."""
         return frozenset(key for series in self.exact_series for key, _ in series.variant.varied)
 
-    @cached_property
-    def asked(self) -> frozenset[str]:
-        """The options of its exact results that are not varied, as text."""
-        return frozenset().union(*(_asked(series, self.keys) for series in self.exact_series))
-
-    def along(self, key: str) -> list[Along]:
-        """Return the exact series along an option, once for each choice of the other varied options."""
-        found: dict[tuple[tuple[str, Any], ...], dict[str, dict[Any, Series]]] = {}
+    def along(self, key: str) -> dict[str, dict[Any, Series]]:
+        """Return the exact series in which an option varies alone, by data set and value of the option, in order."""
+        found: dict[str, dict[Any, Series]] = {}
         for series in self.exact_series:
             choice = dict(series.variant.varied)
-            if key in choice:
-                value = choice.pop(key)
-                found.setdefault(tuple(choice.items()), {}).setdefault(series.data, {})[value] = series
-        return [
-            Along(self, key, held, {data: {v: row[v] for v in sorted(row, key=in_order)} for data, row in rows.items()})
-            for held, rows in found.items()
-        ]
-
-
-@dataclass(frozen=True)
-class Along:
-    """The exact series of a table along one option, all others held."""
-
-    table: SweepTable  # the table
-    key: str  # the option
-    held: tuple[tuple[str, Any], ...]  # the other varied keys with their values
-    rows: Mapping[str, Mapping[Any, Series]]  # series by data set and value of the option, values in order
-
-    @property
-    def name(self) -> str:
-        """A name for a file, made of the table and the values held."""
-        return "_".join([self.table.name, *(f"{key_name(key)}_{value}" for key, value in self.held)])
-
-    @property
-    def holding(self) -> str:
-        """The values held, for a caption; empty for none."""
-        return "".join(f", at {key_name(key)} = {value}" for key, value in self.held)
-
-    @property
-    def series(self) -> Iterator[Series]:
-        """All of its series."""
-        return (series for row in self.rows.values() for series in row.values())
+            if [*choice] == [key]:
+                found.setdefault(series.data, {})[choice[key]] = series
+        return {data: {value: row[value] for value in sorted(row, key=in_order)} for data, row in found.items()}
 
 
 def tables_of(results: SweepResults) -> list[SweepTable]:
@@ -273,10 +244,6 @@ def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
     return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
 
-def _asked(series: Series, without: Iterable[str]) -> frozenset[str]:
-    return frozenset(other_options(record, without) for record in series.records.values())
-
-
 Length = int | str
 
 
@@ -287,7 +254,7 @@ class Lengths:
     data: str  # name of the data set
     limit: float  # seconds per list in most results
     main: dict[Length, Series]  # series with that limit by K, ascending, the full list last
-    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K
+    longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K, the longest last
 
 
 @dataclass(frozen=True)
@@ -311,32 +278,6 @@ class Evidence:
     def tables(self) -> list[SweepTable]:
         """Every table of the sweep, in order."""
         return tables_of(self.results)
-
-    @cached_property
-    def groups(self) -> list[SweepTable]:
-        """The tables that are begun, merging those that have the same options on different data sets."""
-        found: list[SweepTable] = []
-        for new in (table for table in self.tables if table.rows):
-            for at, old in enumerate(found):
-                comparable = old.exact and new.exact and old.keys == new.keys and not set(old.rows) & set(new.rows)
-                if comparable and (new.asked <= old.asked or old.asked <= new.asked):
-                    found[at] = SweepTable(old.name, old.title, {**old.rows, **new.rows})
-                    break
-            else:
-                found.append(new)
-        return found
-
-    @cached_property
-    def main_groups(self) -> list[SweepTable]:
-        """The groups without those that another one repeats on more splits, whatever the time limit."""
-
-        def repeated(series: Series) -> bool:
-            rows = (group.rows.get(series.data, {}) for group in self.groups)
-            others = [row[series.variant] for row in rows if series.variant in row]
-            more = [other for other in others if len(other.splits) > len(series.splits)]
-            return any(_asked(series, [TIME_LIMIT]) == _asked(other, [TIME_LIMIT]) for other in more)
-
-        return [group for group in self.groups if not group.exact or not all(map(repeated, group.exact_series))]
 
     @cached_property
     def exact(self) -> list[Json]:
@@ -369,16 +310,6 @@ class Evidence:
         """The exact series at the usual time limit, by data set and K."""
         return {(found.data, length): s for found in self.lengths.values() for length, s in found.main.items()}
 
-    def by_length(self, groups: Sequence[SweepTable]) -> Iterator[Along]:
-        """Yield the exact series of some groups by K; where the sweep never varies K, those of single variants."""
-        varied = any(K in group.keys for group in self.groups)
-        for group in groups:
-            if varied:
-                yield from group.along(K)
-            elif group.exact and all(len(row) == 1 for row in group.exact.values()):
-                rows = {series.data: {series.option("top_k"): series} for series in group.exact_series}
-                yield Along(group, K, (), rows)
-
     def with_base(self, series: Series) -> tuple[Series, Series]:
         """Return an exact series and the series of its base ranker, on the splits where both have a result."""
         found = {split: self.results.base_of(record) for split, record in series.records.items()}
@@ -392,47 +323,44 @@ class Evidence:
         b: Series,
         part: str,
         *,
-        recentred: bool = False,
         independent: bool = False,
         fewest: int = FEWEST_SPLITS,
     ) -> Paired:
         """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets.
 
-        With `recentred` the first one's answers are those moved to the largest margin. With `independent` the splits
-        count as independent, as in the ordinary paired t-test.
+        With `independent` the splits count as independent, as in the ordinary paired t-test.
         """
-        splits = [split for split in a.common(b) if not recentred or "recentred" in a.records[split]]
+        splits = a.common(b)
         a, b = a.at(splits), b.at(splits)
         other = {"train": "test", "test": "train"}[part]
         sizes = [record["sizes"] for record in a.records.values()]
         shares = [] if independent else [size[part][0] / size[other][0] for size in sizes]
         overlap = float(np.mean(shares)) if shares else 0.0
-        values = a.values(part, self.statistic, recentred=recentred)
-        return paired(values, b.values(part, self.statistic), overlap, fewest)
-
-    def over(
-        self, make: Callable[[Series], tuple[Series, Series] | None], part: str, **options: bool
-    ) -> dict[Pair, Paired]:
-        """Compare the two series that `make` gives for an exact one, for each data set and K, as a family."""
-        found = {pair: make(series) for pair, series in self.main.items()}
-        return family({p: self.compare(two[0], two[1], part, **options) for p, two in found.items() if two is not None})
+        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap, fewest)
 
     @cached_property
     def gains(self) -> dict[str, dict[Pair, Paired]]:
-        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``."""
-        return {part: self.over(self.with_base, part) for part in ("train", "test")}
+        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``, as families."""
+        pairs = {pair: self.with_base(series) for pair, series in self.main.items()}
+        return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
+
+    @cached_property
+    def recentred(self) -> dict[str, dict[Pair, Paired]]:
+        """Answers moved to the largest margin against the same answers as found, like `gains`."""
+        pairs = {pair: (series.recentred, series) for pair, series in self.main.items()}
+        return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
 
 
 def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int, Json]]]]) -> Lengths:
     """Choose the options with the most results and divide them by time limit."""
-    by_limit = max(of_options.values(), key=lambda limits: sum(map(_size, limits.values())))
-    limit = min(by_limit, key=lambda seconds: (-_size(by_limit[seconds]), seconds))
+
+    def size(by_length: dict[Length, dict[int, Json]]) -> int:
+        return sum(map(len, by_length.values()))
+
+    by_limit = max(of_options.values(), key=lambda limits: sum(map(size, limits.values())))
+    limit = min(by_limit, key=lambda seconds: (-size(by_limit[seconds]), seconds))
     series = {}
     for seconds, found in sorted(by_limit.items()):
         ordered = sorted(found, key=in_order)
         series[seconds] = {length: Series(data, Variant(EXACT, ((K, length),)), found[length]) for length in ordered}
     return Lengths(data, limit, series[limit], {seconds: of for seconds, of in series.items() if seconds > limit})
-
-
-def _size(by_length: dict[Length, dict[int, Json]]) -> int:
-    return sum(len(by_split) for by_split in by_length.values())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -61,14 +60,14 @@ def option_tables(evidence: Evidence) -> list[OptionTable]:
     """Return the tables that vary an option of the exact stage other than K."""
     found = []
     for table in evidence.tables:
-        for lines in itertools.chain.from_iterable(table.along(key) for key in sorted(table.keys - {K})):
-            if not lines.held and any(len(row) > 1 for row in lines.rows.values()):
-                rows = lines.rows.items()
+        for key in sorted(table.keys - {K}):
+            rows = table.along(key)
+            if any(len(row) > 1 for row in rows.values()):
                 series: dict[say.Pair, Series] = {
-                    (data, _as_number(v)): one for data, row in rows for v, one in row.items()
+                    (data, _as_number(v)): one for data, row in rows.items() for v, one in row.items()
                 }
-                reference = {data: _reference(evidence, lines.key, list(row), data) for data, row in rows}
-                found.append(OptionTable(lines.key, table.title, series, reference))
+                reference = {data: _reference(evidence, key, list(row), data) for data, row in rows.items()}
+                found.append(OptionTable(key, table.title, series, reference))
     return found
 
 
@@ -116,12 +115,3 @@ def option_blocks(evidence: Evidence, table: OptionTable) -> Iterator[Block]:
     compared = {pair: found["test"].get(pair) for pair in table.series}
     caption = "Weights: mean number of non-zero weights. Differences are from the reference."
     yield comparison_table(compared, evidence, "difference on test", varied=name, caption=caption, more=more)
-
-
-def recentring(evidence: Evidence, part: str) -> dict[say.Pair, Paired]:
-    """Compare answers moved to the largest margin with the same answers as found, for each data set and K."""
-
-    def twice(series: Series) -> tuple[Series, Series] | None:
-        return (series, series) if any("recentred" in record for record in series.records.values()) else None
-
-    return evidence.over(twice, part, recentred=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
@@ -46,8 +47,7 @@ class Written:
     @property
     def files(self) -> tuple[Path, ...]:
         """All of them, with the pictures as their folder."""
-        found = (self.html, self.markdown, self.figures, self.export)
-        return tuple(path for path in found if path is not None)
+        return tuple(filter(None, (self.html, self.markdown, self.figures, self.export)))
 
 
 def build_page(results: SweepResults) -> Page:
@@ -82,29 +82,33 @@ def build_run_page(results: Results, answer: Answer | None) -> Page:
         summary += [Text(literal(text)) for text in warnings]
     sections: list[Section] = []
     for name, columns in tables(results).items():
-        cells = [[literal(cell) for cell in row] for row in zip(*(cells for _, cells in columns), strict=True)]
-        blocks: list[Block] = [Table([literal(heading) for heading, _ in columns], cells)]
+        block = Table(
+            [literal(heading) for heading, _ in columns], _literals(zip(*(cells for _, cells in columns), strict=True))
+        )
         heading = literal(name.capitalize())
         if not sections:  # the methods
             texts = [literal(text) for text in (*results.caption.splitlines(), *results.conclusions)]
-            blocks = [*map(Text, lines[1:]), *blocks, *map(Text, texts)]
-        if name.startswith("test periods"):
-            summary += [Text(f"{heading}:"), *blocks]
+            sections.append(Section(heading, [*map(Text, lines[1:]), block, *map(Text, texts)]))
+        elif name.startswith("test periods"):
+            summary += [Text(f"{heading}:"), block]
         else:
-            sections.append(Section(heading, blocks))
+            sections.append(Section(heading, [block]))
     for row in results.rows:
         sections += [_proven_section(row.method, found) for found in row.proven]
     return Page(literal(f"Results of {results.name}"), summary, sections)
+
+
+def _literals(rows: Iterable[Iterable[str]]) -> list[list[str]]:
+    return [[literal(cell) for cell in row] for row in rows]
 
 
 def _proven_section(method: str, found: RowRanges | ListFront) -> Section:
     """Return the section of a report on the ranges of the rows of a method's list, or on its front."""
     what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
     heads, rows = found.table
-    table = Table([literal(head) for head in heads], [[literal(cell) for cell in row] for row in rows], left=0)
-    return Section(
-        literal(f"{what}, {method}"), [*(Text(literal(text)) for text in found.sentences), Drawing(drawn(found), table)]
-    )
+    table = Table([literal(head) for head in heads], _literals(rows), left=0)
+    texts = [Text(literal(text)) for text in found.sentences]
+    return Section(literal(f"{what}, {method}"), [*texts, Drawing(drawn(found), table)])
 
 
 def details(evidence: Evidence) -> list[Section]:
@@ -195,10 +199,10 @@ def write_report(results: SweepResults | Results, folder: Path, *, answer: Answe
         for place in filter(None, (folder, written.figures)):
             place.mkdir(parents=True, exist_ok=True)
             remove_leftovers(place, ".*.tmp")
-        if written.figures is not None and written.export is not None and not isinstance(results, Results):
-            for picture, name in names.items():
-                write_atomic(written.figures / name, images[picture])
-            write_export(written.export, results)
+        for picture, name in names.items():
+            write_atomic(folder / "figures" / name, images[picture])
+        if not isinstance(results, Results):
+            write_export(folder / "cells.jsonl", results)
         write_atomic(written.html, to_html(page, images).encode())
         paths = {picture: quote(f"figures/{name}") for picture, name in names.items()}
         write_atomic(written.markdown, to_markdown(page, paths).encode())

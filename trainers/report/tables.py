@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -28,11 +28,10 @@ from trainers.report.evidence import (
     Series,
     SweepTable,
     Variant,
-    in_order,
     mean_of,
     proven,
 )
-from trainers.report.options import comparison_table, option_blocks, option_tables, recentring
+from trainers.report.options import comparison_table, option_blocks, option_tables
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.report.paired import ALPHA
 from trainers.tables import NOTHING_PROVEN, number
@@ -52,7 +51,7 @@ def section(make: Make) -> Make:
     return make
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reached:
     """The values of a variant on one data set."""
 
@@ -62,24 +61,18 @@ class Reached:
     standing: Literal["best", "close", ""] = ""  # in its line; "close": not significantly worse than the best
 
     @classmethod
-    def of(cls, values: FloatArray, standing: Literal["best", "close", ""] = "") -> Reached:
+    def of(cls, values: FloatArray) -> Reached:
         """Summarise values, leaving out NaN."""
         known = values[~np.isnan(values)]
-        std = float(known.std(ddof=1)) if len(known) > 1 else None
-        return cls(float(known.mean()) if len(known) else math.nan, std, len(known), standing)
+        return cls(mean_of(values), float(known.std(ddof=1)) if len(known) > 1 else None, len(known))
 
     def text(self, decimals: int, full: int) -> str:
-        """Return ``12.34 ± 0.56``, marked by its standing, and by its number of splits where that is not `full`."""
+        """Return ``12.34 ± 0.56``, marked by its standing, and with its number of splits where that is not `full`."""
         if not self.splits:
             return say.ABSENT
         text = f"{self.mean:.{decimals}f}" + ("" if self.std is None else f" ± {self.std:.{decimals}f}")
         text = {"best": f"**{text}**", "close": f"*{text}*", "": text}[self.standing]
         return text if self.splits == full else f"{text} ({self.splits})"
-
-
-def largest(found: Iterable[Reached]) -> float:
-    """Return the largest mean, which decides how many decimals all of them have."""
-    return max((abs(reached.mean) for reached in found if reached.splits), default=0.0)
 
 
 def line_of(row: Row, part: str, evidence: Evidence) -> dict[Variant, Reached]:
@@ -88,8 +81,7 @@ def line_of(row: Row, part: str, evidence: Evidence) -> dict[Variant, Reached]:
     The best one is among those with the most splits, because a few splits may be easy ones. Significance is that of a
     two-sided matched pairs t-test on common splits.
     """
-    values = {variant: series.values(part, evidence.statistic) for variant, series in row.items()}
-    line = {variant: Reached.of(found) for variant, found in values.items()}
+    line = {variant: Reached.of(series.values(part, evidence.statistic)) for variant, series in row.items()}
     full = max((one.splits for one in line.values()), default=0)
     top = max((one.mean for one in line.values() if full and one.splits == full), default=math.nan)
     best = [v for v, one in line.items() if one.splits == full and math.isclose(one.mean, top, rel_tol=1e-12)]
@@ -98,9 +90,9 @@ def line_of(row: Row, part: str, evidence: Evidence) -> dict[Variant, Reached]:
     for variant, series in row.items():
         found = evidence.compare(series, row[best[0]], part, independent=True, fewest=2)
         if variant in best:
-            line[variant] = Reached.of(values[variant], "best")
+            line[variant].standing = "best"
         elif found.tested and not (found.p < ALPHA and found.difference < 0):
-            line[variant] = Reached.of(values[variant], "close")
+            line[variant].standing = "close"
     return line
 
 
@@ -125,7 +117,8 @@ def value_table(table: SweepTable, evidence: Evidence) -> Table:
     """Return the means and standard deviations of all variants on training and test sets."""
     lines = {(data, part): line_of(row, part, evidence) for data, row in table.rows.items() for part in PARTS}
     found = [reached for line in lines.values() for reached in line.values()]
-    places, full = say.decimals_of(largest(found)), max(reached.splits for reached in found)
+    places = say.decimals_of(max((abs(reached.mean) for reached in found if reached.splits), default=0.0))
+    full = max(reached.splits for reached in found)
     variants = table.variants
     rows = []
     for (data, part), line in lines.items():
@@ -147,41 +140,31 @@ def value_table(table: SweepTable, evidence: Evidence) -> Table:
     return Table(["data set", "set", *(literal(v.label) for v in variants)], rows, " ".join(caption), left=2)
 
 
+def _exact_series(evidence: Evidence) -> Iterator[tuple[list[str], Series]]:
+    """Yield the results of the exact stage with their names: data set, variant, and table where there are several."""
+    tables = [table for table in evidence.tables if table.exact]
+    for table in tables:
+        of_table = f" ({table.heading})" if len(tables) > 1 else ""
+        for series in table.exact_series:
+            yield [literal(series.data), literal(series.variant.label + of_table)], series
+
+
 @section
 def _exact_section(evidence: Evidence) -> Iterator[Section]:
     """What the exact stage proved on its lists, and what it gained over its base rankers."""
-    blocks: list[Block] = []
-    for table in evidence.tables:
-        rows = []
-        for data, row in table.exact.items():
-            lines = [_exact_line(series, evidence) for series in row.values()]
-            rows += [[literal(data) if at == 0 else "", *line] for at, line in enumerate(lines)]
-        if rows:
-            blocks += [Text(f"**{literal(table.heading)}**"), Table(_EXACT_HEADER, rows, left=2)]
-    if blocks:
-        note = (
-            "Proven: lists on which no weights can do better, of all lists with something to reorder. Nothing proven: "
-            "lists whose bound is that of a perfect order, so that their gap says nothing about the search. Objective "
-            "and bound: means over the lists. The gap is the distance from the answer's objective to the bound. Gains: "
-            f"mean paired difference from the base ranker in `{evidence.statistic}` of the whole set, in points and in "
-            "percent of the base ranker's mean."
-        )
-        blocks.insert(0, Text(note))
-    yield Section("The exact stage", blocks)
-
-
-_EXACT_HEADER = (
-    "data set", "variant", "splits", "proven", NOTHING_PROVEN, "objective", "bound", "median gap", "largest gap",
-    "gain on train", "gain on test", "median seconds",
-)  # fmt: skip
-
-
-def _exact_series(evidence: Evidence) -> Iterator[tuple[list[str], Series]]:
-    """Yield the results of the exact stage, with the names of their data set and variant."""
-    for table in evidence.tables:
-        for data, row in table.exact.items():
-            for variant, series in row.items():
-                yield [literal(data), literal(variant.label)], series
+    rows = [[*name, *_exact_line(series, evidence)] for name, series in _exact_series(evidence)]
+    header = (
+        "data set", "variant", "splits", "proven", NOTHING_PROVEN, "objective", "bound", "median gap", "largest gap",
+        "gain on train", "gain on test", "median seconds",
+    )  # fmt: skip
+    caption = (
+        "Proven: lists on which no weights can do better, of all lists with something to reorder. Nothing proven: "
+        "lists whose bound is that of a perfect order, so that their gap says nothing about the search. Objective and "
+        "bound: means over the lists. The gap is the distance from the answer's objective to the bound. Gains: mean "
+        f"paired difference from the base ranker in `{evidence.statistic}` of the whole set, in points and in percent "
+        "of the base ranker's mean."
+    )
+    yield Section("The exact stage", [Table(header, rows, caption, left=2)] if rows else [])
 
 
 def _exact_line(series: Series, evidence: Evidence) -> list[str]:
@@ -201,8 +184,7 @@ def _exact_line(series: Series, evidence: Evidence) -> list[str]:
         shown = say.signed(found.difference, say.decimals_of(found.mean_b)) + relative
         gains.append(shown if found.splits else say.ABSENT)
     means = [say.fixed(mean, places) for mean in (objective, bound)]
-    name = [literal(series.variant.label), str(len(series.records))]
-    return [*name, *proofs, *means, *gaps, *gains, _median_seconds(series)]
+    return [str(len(series.records)), *proofs, *means, *gaps, *gains, _median_seconds(series)]
 
 
 @dataclass(frozen=True)
@@ -325,7 +307,7 @@ def _option_section(evidence: Evidence) -> Iterator[Section]:
 @section
 def _recentring_section(evidence: Evidence) -> Iterator[Section]:
     """Answers moved to the largest margin against the answers as found."""
-    test, train = (recentring(evidence, part) for part in ("test", "train"))
+    train, test = (evidence.recentred[part] for part in PARTS)
     if not test:
         return
     text = "A recentred answer wins the same comparisons as the exact answer, by the largest possible margin, and so "
@@ -351,12 +333,8 @@ def _slack(record: Json) -> float:
 
 def wide_gaps(records: Iterable[Json]) -> list[Json]:
     """Return the exact results with a gap above 5%, or without a known gap."""
-    return [record for record in records if record["list"] and _gap_of(record) > _WIDE_GAP]
-
-
-def _gap_of(record: Json) -> float:
-    gap = record["list"]["gap"]
-    return math.inf if gap is None else float(gap)
+    lists = (record for record in records if record["list"])
+    return [one for one in lists if one["list"]["gap"] is None or one["list"]["gap"] > _WIDE_GAP]
 
 
 @section
@@ -413,11 +391,11 @@ def _check_section(evidence: Evidence) -> Iterator[Section]:
         rankers = say.counted(len(first), "first-stage ranker")
         text = f"{early.total() or 'None'} of {rankers} stopped before it converged{f': {stopped}' if early else ''}."
         blocks.append(Text(f"**First stages.** {text}"))
-    if wide := wide_gaps(exact):
-        text = f"{len(wide)} of {say.counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}."
-        blocks += [Text(f"**Gaps.** {text}"), _gap_table(wide, exact)]
-    elif exact:
-        blocks.append(Text(f"**Gaps.** No list has a gap above {_WIDE_GAP:.0%}."))
+    if exact:
+        wide = wide_gaps(exact)
+        named = f": {_named(wide)}" if wide else ""
+        text = f"{len(wide) or 'None'} of {say.counted(len(exact), 'exact result')} have a gap above {_WIDE_GAP:.0%}"
+        blocks.append(Text(f"**Gaps.** {text}{named}."))
     yield Section("Exceptions and checks", blocks)
 
 
@@ -432,38 +410,22 @@ def _named(records: list[Json]) -> str:
     return say.listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
 
 
-def _gap_table(wide: list[Json], records: list[Json]) -> Table:
-    def group(record: Json) -> tuple[str, Any, float]:
-        return record["data"], record["options"]["top_k"], float(record["options"]["time_limit"])
-
-    everything, order = Counter(map(group, records)), list(dict.fromkeys(record["data"] for record in records))
-    rows = []
-    for key in sorted(set(map(group, wide)), key=lambda key: (order.index(key[0]), in_order(key[1]), key[2])):
-        own = [record for record in wide if group(record) == key]
-        most = max(map(_gap_of, own))
-        shown = "no bound" if math.isinf(most) else f"{100 * most:.1f}%"
-        count = f"{len(own)}/{everything[key]}"
-        rows.append([literal(key[0]), str(key[1]), f"{key[2]:g}", count, shown, str(sum(map(nothing_proven, own)))])
-    return Table(["data set", "K", "seconds", f"above {_WIDE_GAP:.0%}", "largest", NOTHING_PROVEN], rows)
-
-
 @section
 def _time_section(evidence: Evidence) -> Iterator[Section]:
     """The median seconds of all methods."""
     blocks: list[Block] = []
-    for table in evidence.tables:
-        if table.rows:
-            variants = table.variants
-            rows = []
-            for data, row in table.rows.items():
-                rows.append([literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in variants)])
-            header = ["data set", *(literal(v.label) for v in variants)]
-            blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
+    for table in (table for table in evidence.tables if table.rows):
+        rows = [
+            [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in table.variants)]
+            for data, row in table.rows.items()
+        ]
+        header = ["data set", *(literal(v.label) for v in table.variants)]
+        blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
     note = (
         "Median seconds over the splits. For a first-stage ranker this is the fit; for the exact stage it is the "
         "search on the list, without the fit of its base ranker."
     )
-    yield Section("Times", [Text(note), *blocks] if blocks else [])
+    yield Section("Times", [Text(note), *blocks])
 
 
 def _median_seconds(series: Series) -> str:

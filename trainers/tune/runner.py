@@ -12,7 +12,7 @@
 
 A trial is a run of the one method whose statistic counts (with its base, for the exact stage) on each inner split. Its
 value is the mean of the statistic on their test sets, which are parts of the training set. A trial that was interrupted
-goes on like any run, because Optuna keeps its options and the run folders what was computed.
+goes on like any run.
 """
 
 from __future__ import annotations
@@ -148,11 +148,12 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
     with locked(folder), StopFlag() as stop, _quiet(optuna):
         _begin(search, split, fresh)
         study = _study(optuna, folder)
-        trials = _Trials(search, inner, study, display, stop)
+        complete = False
         with contextlib.suppress(KeyboardInterrupt):
-            trials.run(optuna)
-        tuning = _tuning(search, split, study, complete=trials.complete)
-        if tuning.best is not None and trials.complete:
+            _run_trials(optuna, study, search, inner, display, stop)
+            complete = True
+        tuning = _tuning(search, split, study, complete=complete)
+        if tuning.best is not None and complete:
             tree = merged(search.tree, unflat(tuning.best)) | {"name": "best", "runs_dir": str(folder)}
             write_atomic(folder / "best.toml", dump_toml(to_json(tree)).encode())
             display.note(f"running the best options on the whole training set, in {folder / 'best'}")
@@ -163,7 +164,7 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
             tuning = dataclasses.replace(tuning, results=results, complete=results.complete)
         with writing(folder, "runs_dir"):
             write_atomic(folder / "trials.csv", tuning.trials.to_csv(lineterminator="\n").encode())
-    if tuning.best is None and trials.complete:
+    if tuning.best is None and complete:
         reasons = dict.fromkeys(text for text in tuning.trials["message"] if text)
         raise RunError("no trial has a value:\n  " + "\n  ".join(list(reasons)[:5]))
     return tuning
@@ -193,10 +194,9 @@ def _begin(search: Search, split: Split, fresh: bool) -> None:
         for name in (_SETTINGS, _JOURNAL):
             (folder / name).unlink(missing_ok=True)
     known = read_json(path, _ADVICE)
-    if known is None and any(not entry.name.startswith(".") for entry in folder.iterdir()):
-        known_files = {"report.md", "report.html", "figures", "trials.csv", "best.toml"}  # of a search thrown away
-        if {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")} - known_files:
-            raise RunError(f"name: {folder} holds other files than a search's; remove it, or choose another name")
+    own = {"report.md", "report.html", "figures", "trials.csv", "best.toml"}  # of a search thrown away
+    if known is None and {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")} - own:
+        raise RunError(f"name: {folder} holds other files than a search's; remove it, or choose another name")
     remove_leftovers(folder, locked=True)
     free = {key for key, field in TuneConfig.model_fields.items() if field.json_schema_extra}
     config = {k: v for k, v in flat(search.config.model_dump(mode="json")).items() if k not in ("name", "runs_dir")}
@@ -228,12 +228,12 @@ def _quiet(optuna: Any) -> Iterator[None]:  # noqa: ANN401  (a module)
     """Return a context without Optuna's own lines on stderr: the display has them."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        try:
             yield
-    finally:
-        optuna.logging.set_verbosity(before)
+        finally:
+            optuna.logging.set_verbosity(before)
 
 
 def _study(optuna: Any, folder: Path) -> optuna.Study:  # noqa: ANN401
@@ -248,74 +248,70 @@ def _study(optuna: Any, folder: Path) -> optuna.Study:  # noqa: ANN401
     return optuna.create_study(study_name="tune", storage=storage, direction="maximize", load_if_exists=True)
 
 
-class _Trials:
-    """The trials of a search, one after the other."""
+def _run_trials(
+    optuna: Any,  # noqa: ANN401
+    study: optuna.Study,
+    search: Search,
+    inner: Sequence[Split],
+    display: Display,
+    stop: StopFlag,
+) -> None:
+    """Run trials until there are enough, or the time is up.
 
-    def __init__(
-        self, search: Search, inner: Sequence[Split], study: optuna.Study, display: Display, stop: StopFlag
-    ) -> None:
-        self.complete = False
-        self._search, self._inner, self._study, self._display, self._stop = search, inner, study, display, stop
-
-    def run(self, optuna: Any) -> None:  # noqa: ANN401
-        """Run trials until there are enough, or the time is up."""
-        states, options = optuna.trial.TrialState, self._search.options
-        if not self._study.trials:
-            written = flat(self._search.config.model_dump(mode="json"))
-            known = {one.key: one.coded(written[one.key]) for one in self._search.ranges if one.has(written[one.key])}
-            if known:
-                self._study.enqueue_trial(known)  # so that the search is not worse than what was written
-        while True:
-            ended = [trial for trial in self._study.trials if trial.state.is_finished()]
-            spent = sum(trial.user_attrs.get("seconds", 0.0) for trial in ended)
-            if len(ended) >= options.trials or (options.time_limit is not None and spent >= options.time_limit):
-                self.complete = True
-                return
-            self._stop.check()
-            begun = [trial for trial in self._study.trials if trial.state == states.RUNNING]
-            # one random state for each trial: interruptions make no difference
-            self._study.sampler = optuna.samplers.TPESampler(seed=(self._search.seed * 1_000_003 + len(ended)) % 2**32)
-            trial = optuna.trial.Trial(self._study, begun[0]._trial_id) if begun else self._study.ask()
-            values = {one.key: one.suggested(trial) for one in self._search.ranges}
-            self._one(trial, values, states)
-
-    def _one(self, trial: Any, values: Mapping[str, Any], states: Any) -> None:  # noqa: ANN401
+    Raises:
+        KeyboardInterrupt: the user stopped it.
+    """
+    options = search.options
+    if not study.trials:
+        written = flat(search.config.model_dump(mode="json"))
+        known = {one.key: one.coded(written[one.key]) for one in search.ranges if one.has(written[one.key])}
+        if known:
+            study.enqueue_trial(known)  # so that the search is not worse than what was written
+    while True:
+        ended = [trial for trial in study.trials if trial.state.is_finished()]
+        spent = sum(trial.user_attrs.get("seconds", 0.0) for trial in ended)
+        if len(ended) >= options.trials or (options.time_limit is not None and spent >= options.time_limit):
+            return
+        stop.check()
+        begun = [trial for trial in study.trials if trial.state == optuna.trial.TrialState.RUNNING]
+        # one random state for each trial: interruptions make no difference
+        study.sampler = optuna.samplers.TPESampler(seed=(search.seed * 1_000_003 + len(ended)) % 2**32)
+        trial = optuna.trial.Trial(study, begun[0]._trial_id) if begun else study.ask()
         try:
-            reached, seconds, used = self._measured(trial, values)
+            found = _measured(search, inner, trial)
         except ValueError as error:  # ConfigError, DataError, RunError: options that do not go together
             trial.set_user_attr("message", str(error))
-            self._study.tell(trial, state=states.FAIL)
-            self._display.note(f"trial {trial.number}: failed: {error}")
-            return
-        trial.set_user_attr("values", reached)
-        trial.set_user_attr("seconds", seconds)
-        trial.set_user_attr("used", used)
-        self._study.tell(trial, sum(reached) / len(reached))
-        best = self._study.best_trial
-        shown = ", ".join(f"{key} = {shown_value(value)}" for key, value in used.items())
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            display.note(f"trial {trial.number}: failed: {error}")
+            continue
+        for name, value in found.items():
+            trial.set_user_attr(name, value)
+        value = sum(found["values"]) / len(found["values"])
+        study.tell(trial, value)
+        best = study.best_trial
+        shown = ", ".join(f"{key} = {shown_value(value)}" for key, value in found["used"].items())
         rank = "the best so far" if best.number == trial.number else f"best {number(best.value)} of trial {best.number}"
-        self._display.note(f"trial {trial.number}: {number(sum(reached) / len(reached))}, {rank}; {shown}")
+        display.note(f"trial {trial.number}: {number(value)}, {rank}; {shown}")
 
-    def _measured(self, trial: Any, values: Mapping[str, Any]) -> tuple[list[float], float, dict[str, Any]]:  # noqa: ANN401
-        """Return the statistic on each inner split, the seconds that took, and the values that concerned the trial."""
-        search = self._search
-        config, used = search.with_values(values)
-        method, statistic = search.method_of(config), search.statistic_of(search.config)
-        config = _narrowed(config, method, statistic)
-        reached, seconds = [], 0.0
-        for at, split in enumerate(self._inner):
-            name = f"{trial.number:04d}-{at}"
-            own = config.model_copy(update={"name": name, "runs_dir": str(search.folder / "trials")})
-            results = run_experiment(own, source=split, page=False)
-            if not results.complete:
-                raise KeyboardInterrupt
-            row = next(row for row in results.rows if row.method == method)
-            value = row.test[share_name(statistic, config.statistics.gain) if split.by_query else statistic]
-            if value is None:
-                raise RunError(f"{statistic} of {method} is undefined on inner split {at}")
-            reached.append(value)
-            seconds += sum(row.seconds for row in results.rows)
-        return reached, seconds, used
+
+def _measured(search: Search, inner: Sequence[Split], trial: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Return the statistic on each inner split, the seconds that took, and the values that concerned the trial."""
+    config, used = search.with_values({one.key: one.suggested(trial) for one in search.ranges})
+    method, statistic = search.method_of(config), search.statistic_of(search.config)
+    config = _narrowed(config, method, statistic)
+    values, seconds = [], 0.0
+    for at, split in enumerate(inner):
+        own = config.model_copy(update={"name": f"{trial.number:04d}-{at}", "runs_dir": str(search.folder / "trials")})
+        results = run_experiment(own, source=split, page=False)
+        if not results.complete:
+            raise KeyboardInterrupt
+        row = next(row for row in results.rows if row.method == method)
+        value = row.test[share_name(statistic, config.statistics.gain) if split.by_query else statistic]
+        if value is None:
+            raise RunError(f"{statistic} of {method} is undefined on inner split {at}")
+        values.append(value)
+        seconds += sum(row.seconds for row in results.rows)
+    return {"values": values, "seconds": seconds, "used": used}
 
 
 def _narrowed(config: Config, method: str, statistic: str) -> Config:
@@ -350,9 +346,10 @@ def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool
             rows.append(row | {"message": found.get("message", "")})
     headings = ["trial", "value", "lowest", "highest", "seconds", *(one.key for one in search.ranges), "message"]
     frame = pd.DataFrame(rows, columns=headings).astype({"value": float}).set_index("trial")
-    values, best, statistic = frame["value"].dropna(), None, search.statistic_of(search.config)
-    if len(values):
-        best = next(trial for trial in study.trials if trial.number == values.idxmax()).user_attrs["used"]
+    best, statistic = None, search.statistic_of(search.config)
+    if frame["value"].notna().any():
+        at = frame["value"].idxmax()
+        best = next(trial for trial in study.trials if trial.number == at).user_attrs["used"]
     first = {one.key: one.first for one in search.ranges} if best is None else best
     return Tuning(
         name=search.folder.name,
