@@ -204,18 +204,11 @@ def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
 
 
 def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
-    """Return the weights that clear the margin on all differences by as much as possible.
+    """Return the weights that clear the margin on all differences by as much as possible; None if none do, up to 1e-6.
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
-    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
-    if no weights clear the margin to about 1e-6.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> problem = RerankProblem([[0.0, 0.0], [1.0, 1.0]], [0, 1])
-        >>> deepest(problem, problem.X[[1]] - problem.X[[0]], np.array([True, False])).tolist()
-        [1.0, 0.0]
+    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0.
     """
     d = problem.d
     rows = [np.column_stack([-differences, np.ones(len(differences))])]

@@ -207,12 +207,6 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
 
     The features whose means differ most between the upper and the lower observations of the pairs come first, with the
     sign of that difference.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> problem = RerankProblem([[0.0, 3.0], [1.0, 0.0], [2.0, 0.0]], [0, 1, 0])
-        >>> [w.tolist() for w in single_features(problem)]
-        [[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
     """
     size = np.abs(problem.X).max(axis=0)
     scaled = problem.X / np.where(size > 0, size, 1.0)

@@ -50,14 +50,6 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
     Where its vertices take too much work, the answer is that of a simplex around it, which is at least as large, or
     None if its vertices do, too. The limits of `state` apply.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> from ltr.exact.state import Limits
-        >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
-        >>> state = SolveState(problem, Limits())
-        >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
-        (1.0, [1.0])
     """
     levels, sizes = problem.all_levels(state.check)
     box = _Box(problem, levels, sizes, low, high)

@@ -80,9 +80,9 @@ def search_locally(
 ) -> None:
     """Offer the state the best weights that a local search finds, starting from the best known.
 
-    If the number of non-zero weights is limited, it searches sets of that many features and the free ones, with the
-    other weights fixed to 0: first the features that matter most at the best weights without the limit, then sets with
-    some exchanged. Required columns have the sign that they have at the best weights, then the other one by turns.
+    If the number of non-zero weights is limited, it searches sets of that many features and the free ones: first the
+    features that matter most at the best weights without the limit, then sets with some exchanged. Required columns
+    have the sign that they have at the best weights, then the other one by turns.
 
     Args:
         state: solve under way; its weights are the start, and it receives the result.
@@ -143,12 +143,9 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
 class SearchBeside:
     """Local searches in a thread of their own, one at a time, beside the other work of a solve.
 
-    A search works on a copy of what is known when it begins, for a share of the time since the last one, and the thread
-    that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found.
-
-    Args:
-        state: the solve.
-        share: share of the time; with 0 no search is ever due.
+    A search works on a copy of what is known when it begins, for a `share` of the time since the last one, and the
+    thread that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found;
+    with a share of 0 none ever is.
     """
 
     def __init__(self, state: SolveState, share: float) -> None:

@@ -190,16 +190,22 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
+        options: dict[str, Any] = {
+            "seed": self._seed,
+            "sides": self._sides,
+            "project": self._project,
+            "stop": self._stop,
+        }
         if self._structure.kind == "pairs":
             levels, sizes = self.problem.all_levels(self._check)
-            self._ascents = self._new_ascents(levels, sizes)
+            self._ascents = new_ascents(self.problem, levels, sizes=sizes, **options)
             separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
             if separating is not None:
                 starts.append(self._feasible_towards(to_surface(separating)))
                 self._offer(starts[-1])
             starts.append(self._try_simple(self._at_most))
         elif self._structure.items is not None:
-            self._ascents = self._new_ascents(self._structure.items)
+            self._ascents = new_ascents(self.problem, self._structure.items, threads=self._threads, **options)
             for w in starts:  # to compare single features takes longer than to improve what is given
                 self._ascend(w)
             starts = [self._try_simple(self._at_most), self._feasible_towards(to_surface(regression(self.problem)))]
@@ -223,18 +229,6 @@ class _Search:
                 if value >= here[0] - 1e-9:
                     here = (value, w)  # the same value elsewhere: a walk on the plateau
             self._check()
-
-    def _new_ascents(self, structure: Levels | RankedItems, sizes: IntArray | None = None) -> Ascents:
-        return new_ascents(
-            self.problem,
-            structure,
-            sizes=sizes,
-            seed=self._seed,
-            sides=self._sides,
-            project=self._project,
-            threads=self._threads,
-            stop=self._stop,
-        )
 
     def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
         """Offer w = 0, each feature alone with either sign, and the mean difference of the pairs; return the best.
