@@ -450,11 +450,11 @@ def test_a_bound_below_an_attained_value_is_discarded():
 
 
 def test_a_claim_of_optimality_is_checked():
-    state = SolveState(SMALL, Limits(gap=0.001))
+    state = SolveState(SMALL, Limits(gap=1e-7))
     state.offer([1.0])
-    state.prove(state.value * 1.01)
+    state.prove(state.value * (1 + 1e-6))
     assert state.solution(Ending(Status.OPTIMAL), "test").status is Status.INEXACT
-    state.prove(state.value * 1.0005)
+    state.prove(state.value * (1 + 5e-8))
     assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.GAP_LIMIT
     state.prove(state.value)
     assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.OPTIMAL
