@@ -206,6 +206,14 @@ def test_every_status_of_scip_is_mapped():
 # --- stopping by hand ------------------------------------------------------------------------------------------
 
 
+def test_should_stop_ends_the_solve():
+    started, problem = time.monotonic(), hard_list()
+    limits = Limits(time_limit=20)
+    solution = solve(problem, NO_SEARCH["resolved"], limits, should_stop=lambda: time.monotonic() - started > 0.3)
+    assert solution.status is Status.INTERRUPTED
+    assert_sound(problem, solution)
+
+
 @pytest.mark.parametrize(("seed", "method"), [(1, "subrank"), (10, "auc"), (11, "subrank")])
 def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
     # among the callbacks are some in which SCIP cannot be interrupted, and some in which its bound is void
