@@ -73,7 +73,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     won = pairs.where(pairs.reached(weights) >= problem.margin - pairs.doubt(weights, problem.margin))
     if len(won.above) == 0:
         return weights
-    euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
+    euclidean = norm == "l2" and not problem.sides.b.any()
     sparse = problem.C > 0 or problem.max_nonzeros is not None
     support = (weights != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
@@ -169,7 +169,7 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         return None
     free, margin = free / size, (1 + _ROOM) * problem.margin / size
     box = np.vstack([np.eye(free.shape[1]), -np.eye(free.shape[1])])
-    sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.scaled[0][:, support]
+    sides = -problem.sides.scaled[0][:, support]
     rows = np.vstack([free, box, sides])
     unit = margin  # the program is solved for v * unit
     for _ in range(2):  # the second time in the unit that gives the answer length 1, for more digits
@@ -210,18 +210,13 @@ def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
 
     The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0.
     """
-    d = problem.d
-    rows = [np.column_stack([-differences, np.ones(len(differences))])]
-    limits = [np.full(len(differences), -problem.margin)]
-    if problem.constraints is not None:
-        A, b = problem.constraints.scaled
-        rows.append(np.column_stack([A, np.zeros(len(b))]))
-        limits.append(b)
+    d, (A, b) = problem.d, problem.sides.scaled
+    rows = np.column_stack([np.vstack([-differences, A]), np.repeat([1.0, 0.0], [len(differences), len(b)])])
     reach = float(np.max(np.abs(differences).sum(axis=1), initial=0.0))
     found = minimize_linear(
         np.append(np.zeros(d), -1.0),
-        np.concatenate(rows),
-        np.concatenate(limits),
+        rows,
+        np.append(np.full(len(differences), -problem.margin), b),
         np.append(-1.0 * support, -_SHORTFALL),
         np.append(1.0 * support, reach),
     )

@@ -212,14 +212,13 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
     scaled = problem.X / np.where(size > 0, size, 1.0)
     spread = scaled.std(axis=0)
     promise = problem.balance @ scaled / np.where(spread > 0, spread, 1.0)
+    sides = problem.sides
     for sign in (1.0, -1.0):
         for j in np.argsort(-np.abs(promise), kind="stable").tolist():
             w = np.zeros(problem.d)
             w[j] = sign if promise[j] >= 0 else -sign
-            length = problem.reach
-            if problem.constraints is not None:
-                sides = problem.constraints.A[:, j] * w[j]
-                length = min(length, np.min(problem.constraints.b[sides > 0] / sides[sides > 0], initial=math.inf))
+            slopes = sides.A[:, j] * w[j]
+            length = np.min(sides.b[slopes > 0] / slopes[slopes > 0], initial=problem.reach)
             if problem.integer is not None:
                 length = math.floor(length)
             if length > 0:

@@ -216,9 +216,7 @@ def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
 
 def _loose_rows(problem: Problem) -> Iterator[Point]:
     """Yield the side constraints (A, b), loosened as much as `LinearConstraints` allows in the unit box."""
-    if problem.constraints is None:
-        return
-    for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
+    for row, limit in zip(problem.sides.A.tolist(), problem.sides.b.tolist(), strict=True):
         terms, b = [Fraction(a) for a in row], Fraction(limit)
         alone = b == 0 and sum(1 for a in terms if a) == 1  # the sign of a weight, where the tolerance allows nothing
         room = 0 if alone else Fraction(SIDE_TOLERANCE) * (abs(b) + sum(map(abs, terms)))

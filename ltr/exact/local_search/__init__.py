@@ -292,11 +292,11 @@ def _sign_patterns(state: SolveState, turn: int) -> list[FloatArray]:
     problem, columns = state.problem, list(state.problem.required)
     signs = np.where(state.weights[columns] < 0, -1.0, 1.0)
     open_signs = np.ones(len(columns), dtype=bool)
-    if (sides := problem.constraints) is not None:
-        for row in sides.A[(np.count_nonzero(sides.A, axis=1) == 1) & (sides.b <= 0)]:
-            at = columns.index(j) if (j := int(np.flatnonzero(row)[0])) in columns else None
-            if at is not None:
-                signs[at], open_signs[at] = -np.sign(row[j]), False
+    sides = problem.sides
+    for row in sides.A[(np.count_nonzero(sides.A, axis=1) == 1) & (sides.b <= 0)]:
+        if (j := int(np.flatnonzero(row)[0])) in columns:
+            at = columns.index(j)
+            signs[at], open_signs[at] = -np.sign(row[j]), False
     changeable = np.flatnonzero(open_signs)[: tuning.SIGN_PATTERNS]
     numbers = range(2 ** len(changeable)) if state.value == -math.inf else [(turn + 1) // 2 * (turn % 2)]
     patterns = []
@@ -314,10 +314,9 @@ def _with_signs(problem: Problem, signs: FloatArray) -> Problem:
     columns = np.array(problem.required)
     rows, limits = np.zeros((len(columns), problem.d)), np.full(len(columns), -_ROOM * problem.least_required)
     rows[np.arange(len(columns)), columns] = -signs
-    if (sides := problem.constraints) is not None:
-        rows, limits = np.vstack([sides.A, rows]), np.append(sides.b, limits)
+    asked = LinearConstraints(np.vstack([problem.sides.A, rows]), np.append(problem.sides.b, limits))
     smaller = copy.copy(problem)
-    set_fields(smaller, constraints=LinearConstraints(rows, limits), required=())
+    set_fields(smaller, constraints=asked, required=())
     return smaller
 
 

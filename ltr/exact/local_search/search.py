@@ -161,7 +161,7 @@ class _Search:
         self.elites: list[tuple[float, FloatArray]] = []
         self._structure, self._threads = structure, threads
         self._stop = np.zeros(1, dtype=np.uint8)
-        self._sides = _sides_of(problem)
+        self._sides = problem.sides.scaled
         # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
         self._centre, self._project = np.zeros(problem.d), np.zeros((0, 0))
         self._ascents: Ascents
@@ -441,7 +441,7 @@ def new_ascents(
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
         sizes: numbers of levels of the problem and of each demand; None for those of the problem alone.
     """
-    A, b = _sides_of(problem) if sides is None else sides
+    A, b = sides or problem.sides.scaled
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * structure.steps.astype(np.float64)
     common: dict[str, Any] = {
@@ -478,11 +478,6 @@ def penalties(problem: Problem) -> FloatArray:
     return tuning.PENALTY * abs(problem.trivial_bound) / np.maximum(np.array(sizes, dtype=np.float64), 1e-300)
 
 
-def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Return the side constraints, scaled to a size of about 1; no rows if there are none."""
-    return (np.zeros((0, problem.d)), np.zeros(0)) if problem.constraints is None else problem.constraints.scaled
-
-
 def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
     """Return weights that rank perfectly or nearly so, from one linear program; None if the list is too long for it.
 
@@ -511,9 +506,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
     sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
     side, observation = np.concatenate([upper, lower]).T
-    A, b = np.zeros((0, d)), np.zeros(0)
-    if problem.constraints is not None:
-        A, b = problem.constraints.A, problem.constraints.b / unit
+    A, b = problem.sides.A, problem.sides.b / unit
     size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
     scores = np.zeros((rows + len(b), d + thresholds))
     scores[:rows, :d], scores[rows:, :d] = -sign[:, None] * problem.X[observation], A

@@ -203,12 +203,12 @@ class Host:
         self.model.setParams(parameters)
 
     def _add_side_constraints(self) -> None:
-        assert self.state.problem.constraints is not None
-        for r, (row, limit) in enumerate(zip(*side_rows(self.state.problem.constraints), strict=True)):
+        sides = self.state.problem.sides
+        for r, (row, limit) in enumerate(zip(*side_rows(sides), strict=True)):
             if np.any(row):  # the search handles the others
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
-        if isinstance(self.state.problem.constraints, ScipConstraints):
-            self.state.problem.constraints.add(self.model, self.w)
+        if isinstance(sides, ScipConstraints):
+            sides.add(self.model, self.w)
 
     # --- bounds and values -------------------------------------------------------------------------------------
 

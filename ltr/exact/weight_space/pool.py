@@ -267,8 +267,8 @@ class NarrowBoxes:
             bound = within(least_known)
         if bound <= searchable.target(state.value, state.size):
             return bound
-        if problem.constraints is not None and not problem.linear:
-            found = problem.constraints.point(low, high)
+        if not problem.linear:
+            found = problem.sides.point(low, high)
             if found is None:
                 return -BEYOND
             state.offer(found)

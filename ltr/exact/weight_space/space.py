@@ -331,7 +331,7 @@ def _space(
         varies |= np.any(differences != 0, axis=0)
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
         single[block, :d] = columns[:d, block].T
-    sides, counted = problem.constraints, problem.counted[used]
+    sides, counted = problem.sides, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
     space = Space(
         **{**tables, "price": tables["price"][used]},
@@ -339,9 +339,9 @@ def _space(
         slack=SLACK * problem.reach * size,
         single=single,
         T=np.ascontiguousarray(T),
-        A=np.zeros((0, d)) if sides is None else np.ascontiguousarray(sides.A[:, used]),
+        A=np.ascontiguousarray(sides.A[:, used]),
         # room for products that underflow
-        b=np.zeros(0) if sides is None else sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
+        b=sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
         free=np.append(~counted, False).astype(np.uint8),
         error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
