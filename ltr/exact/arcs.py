@@ -49,16 +49,15 @@ class _Side(NamedTuple):
     def part(self, problem: Problem) -> tuple[float, float]:
         """Return the least and the largest t that side constraints can allow, with their tolerance and more."""
         low, high = -1.0, 1.0
-        if (sides := problem.constraints) is not None:
-            for row, b in zip(sides.A, sides.b, strict=True):
-                slope, given = float(row[1 - self.fixed]), self.sign * float(row[self.fixed])
-                room = b - given + 2 * SIDE_TOLERANCE * (abs(b) + abs(given) + abs(slope))
-                if slope > 0:
-                    high = min(high, room / slope)
-                elif slope < 0:
-                    low = max(low, room / slope)
-                elif room < 0:
-                    return 1.0, -1.0
+        for row, b in zip(problem.sides.A, problem.sides.b, strict=True):
+            slope, given = float(row[1 - self.fixed]), self.sign * float(row[self.fixed])
+            room = b - given + 2 * SIDE_TOLERANCE * (abs(b) + abs(given) + abs(slope))
+            if slope > 0:
+                high = min(high, room / slope)
+            elif slope < 0:
+                low = max(low, room / slope)
+            elif room < 0:
+                return 1.0, -1.0
         return low, high
 
 

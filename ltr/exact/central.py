@@ -71,7 +71,7 @@ def central_weights(
     if len(free) == 0 or deviation == 0:
         return origin
     rows = np.concatenate(problem.lists)
-    A, b = _rows_to_check(problem, origin, free)
+    A, b = _rows_to_check(problem, free)
     mean = np.zeros(len(free))
     sample_steps(
         **lists_of(problem),
@@ -92,17 +92,12 @@ def central_weights(
     weights = origin.copy()
     weights[free] += mean
     weights = problem.in_box(weights)
-    return weights if problem.constraints is None or problem.constraints.satisfied(weights) else origin
+    return weights if problem.sides.satisfied(weights) else origin
 
 
-def _rows_to_check(
-    problem: RerankProblem, origin: FloatArray, free: NDArray[np.int64]
-) -> tuple[FloatArray, FloatArray]:
+def _rows_to_check(problem: RerankProblem, free: NDArray[np.int64]) -> tuple[FloatArray, FloatArray]:
     """Return the side constraints that a step may violate, for weights scaled into the box."""
-    sides = problem.constraints
-    if sides is None:
-        return np.zeros((0, len(origin))), np.zeros(0)
-    A, b = sides.scaled
+    A, b = problem.sides.scaled
     rows = A[:, free].any(axis=1) | (b < 0)  # the other rows hold after every step because they hold at the origin
     return A[rows], b[rows]
 

@@ -73,7 +73,7 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
     won = pairs.where(pairs.reached(weights) >= problem.margin - pairs.doubt(weights, problem.margin))
     if len(won.above) == 0:
         return weights
-    euclidean = norm == "l2" and (problem.constraints is None or not problem.constraints.b.any())
+    euclidean = norm == "l2" and not problem.sides.b.any()
     sparse = problem.C > 0 or problem.max_nonzeros is not None
     support = (weights != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool)
     program = functools.partial(_widest if euclidean else deepest, problem, support=support)
@@ -169,7 +169,7 @@ def _widest(problem: Problem, differences: FloatArray, support: BoolArray) -> Fl
         return None
     free, margin = free / size, (1 + _ROOM) * problem.margin / size
     box = np.vstack([np.eye(free.shape[1]), -np.eye(free.shape[1])])
-    sides = np.zeros((0, free.shape[1])) if problem.constraints is None else -problem.constraints.scaled[0][:, support]
+    sides = -problem.sides.scaled[0][:, support]
     rows = np.vstack([free, box, sides])
     unit = margin  # the program is solved for v * unit
     for _ in range(2):  # the second time in the unit that gives the answer length 1, for more digits
@@ -204,31 +204,19 @@ def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
 
 
 def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
-    """Return the weights that clear the margin on all differences by as much as possible.
+    """Return the weights that clear the margin on all differences by as much as possible; None if none do, up to 1e-6.
 
     ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
 
-    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0. The answer is None
-    if no weights clear the margin to about 1e-6.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> problem = RerankProblem([[0.0, 0.0], [1.0, 1.0]], [0, 1])
-        >>> deepest(problem, problem.X[[1]] - problem.X[[0]], np.array([True, False])).tolist()
-        [1.0, 0.0]
+    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0.
     """
-    d = problem.d
-    rows = [np.column_stack([-differences, np.ones(len(differences))])]
-    limits = [np.full(len(differences), -problem.margin)]
-    if problem.constraints is not None:
-        A, b = problem.constraints.scaled
-        rows.append(np.column_stack([A, np.zeros(len(b))]))
-        limits.append(b)
+    d, (A, b) = problem.d, problem.sides.scaled
+    rows = np.column_stack([np.vstack([-differences, A]), np.repeat([1.0, 0.0], [len(differences), len(b)])])
     reach = float(np.max(np.abs(differences).sum(axis=1), initial=0.0))
     found = minimize_linear(
         np.append(np.zeros(d), -1.0),
-        np.concatenate(rows),
-        np.concatenate(limits),
+        rows,
+        np.append(np.full(len(differences), -problem.margin), b),
         np.append(-1.0 * support, -_SHORTFALL),
         np.append(1.0 * support, reach),
     )

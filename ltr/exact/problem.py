@@ -193,9 +193,14 @@ class Problem:
     # --- what follows from it ----------------------------------------------------------------------------------
 
     @property
+    def sides(self) -> LinearConstraints:
+        """The side constraints, without rows where there are none."""
+        return self.constraints or LinearConstraints(np.zeros((0, self.d)), np.zeros(0))
+
+    @property
     def linear(self) -> bool:
         """Whether all side constraints are rows ``A w <= b``, and none are in SCIP's own terms."""
-        return self.constraints is None or self.constraints.linear
+        return self.sides.linear
 
     @property
     def reach(self) -> float:

@@ -32,9 +32,8 @@ above:
 
 * No weights exceed the perfect ranking, gains descending: that holds for every permutation (rearrangement).
 * Scaling w up never lowers the value. Where the keys ``s w·x - margin h`` of some observations meet at a scale s, their
-  scores ascend with their grades: just below s the lower grades stand above, from s on the higher ones do. They fill
-  the same places before and after; gains ascending from the top are their worst order, gains descending their best.
-  So the optimum is found at ``max |w_j| = 1`` or w = 0.
+  scores ascend with their grades: just below s the lower grades stand above, from s on the higher ones do, in the same
+  places. So the optimum is found at ``max |w_j| = 1`` or w = 0.
 * Hence the value under a margin is at most the value as the margin goes to 0.
 
 Source: Rudin & Wang (2018), sections 2.2, 2.6 and 3; Järvelin & Kekäläinen (2002) for gains and NDCG.
@@ -414,25 +413,12 @@ class RerankProblem(Problem):
         return ranked_appearances(self.lists, self.gains, self.ties == "subrank")
 
     def levels(self, tick: Tick = lambda: None) -> Levels:
-        """Return the pairs and statistic tables.
-
-        Examples:
-            >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs")
-            >>> found = problem.levels()
-            >>> found.above.tolist(), found.below.tolist(), found.contribution.tolist()
-            ([1, 2], [0, 0], [3.0, 2.0, 1.0])
-        """
+        """Return the pairs and statistic tables."""
         grades = None if self.ties == "subrank" else self.grades
         return ranked_levels(self.lists, self.gains, grades, self.rank_weights, self.shift, tick)
 
     def ranked_items(self) -> RankedItems:
-        """Return the items of the lists, which stand for the same objective as `levels`.
-
-        Examples:
-            >>> found = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], statistic="wrs").ranked_items()
-            >>> found.row.tolist(), found.gain.tolist(), found.weight.tolist()
-            ([1, 2, 0], [1.0, 1.0, 0.0], [1.0, 2.0, 3.0])
-        """
+        """Return the items of the lists, which stand for the same objective as `levels`."""
         rows, (scale, shift), at = self._rows, self._affine, np.arange(self.n)
         starts = np.flatnonzero(rows.start == at)
         gains, steps, of = self.gains[rows.row] * scale, self._steps, rows.list

@@ -65,10 +65,8 @@ class Scores:
         Args:
             rows: observations, (m,); one may occur several times with different steps.
             steps: number of margins subtracted from each score, (m,).
-            lists: number of the list of each one, ascending, (m,): the keys of a list are ranked behind those of lists
-                with smaller numbers. None means that all are in one list.
-            apart: give every key a rank of its own: of equal keys the one with more steps is higher, and where these
-                are equal too, the one that comes first.
+            lists: number of the list of each one, ascending, (m,): lists are ranked one behind the other.
+            apart: give every key its own rank: of equal keys the one with more steps is higher, then the first.
         """
         ranks = np.empty(len(rows), dtype=np.int64)
         lists = np.zeros(len(rows), dtype=np.int64) if lists is None else lists

@@ -207,25 +207,18 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
 
     The features whose means differ most between the upper and the lower observations of the pairs come first, with the
     sign of that difference.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> problem = RerankProblem([[0.0, 3.0], [1.0, 0.0], [2.0, 0.0]], [0, 1, 0])
-        >>> [w.tolist() for w in single_features(problem)]
-        [[0.0, -1.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
     """
     size = np.abs(problem.X).max(axis=0)
     scaled = problem.X / np.where(size > 0, size, 1.0)
     spread = scaled.std(axis=0)
     promise = problem.balance @ scaled / np.where(spread > 0, spread, 1.0)
+    sides = problem.sides
     for sign in (1.0, -1.0):
         for j in np.argsort(-np.abs(promise), kind="stable").tolist():
             w = np.zeros(problem.d)
             w[j] = sign if promise[j] >= 0 else -sign
-            length = problem.reach
-            if problem.constraints is not None:
-                sides = problem.constraints.A[:, j] * w[j]
-                length = min(length, np.min(problem.constraints.b[sides > 0] / sides[sides > 0], initial=math.inf))
+            slopes = sides.A[:, j] * w[j]
+            length = np.min(sides.b[slopes > 0] / slopes[slopes > 0], initial=problem.reach)
             if problem.integer is not None:
                 length = math.floor(length)
             if length > 0:

@@ -132,8 +132,7 @@ class SolveState:
     """The state of a solve: what is known so far.
 
     Attributes:
-        problem, limits: the problem, and the limits of the solve.
-        memory: limit on the memory that the solve may add to the process.
+        problem, limits, memory: the problem, and the limits of the solve.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.

@@ -50,14 +50,6 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
 
     Where its vertices take too much work, the answer is that of a simplex around it, which is at least as large, or
     None if its vertices do, too. The limits of `state` apply.
-
-    Examples:
-        >>> from ltr.exact import RerankProblem
-        >>> from ltr.exact.state import Limits
-        >>> problem = RerankProblem([[0.0], [1.0]], [0, 1], margin=0.5)
-        >>> state = SolveState(problem, Limits())
-        >>> largest_value(state, problem, np.array([0.4]), np.array([0.5])), state.weights.tolist()
-        (1.0, [1.0])
     """
     levels, sizes = problem.all_levels(state.check)
     box = _Box(problem, levels, sizes, low, high)
@@ -224,9 +216,7 @@ def _dot(row: Point, w: Sequence[Fraction]) -> Fraction:
 
 def _loose_rows(problem: Problem) -> Iterator[Point]:
     """Yield the side constraints (A, b), loosened as much as `LinearConstraints` allows in the unit box."""
-    if problem.constraints is None:
-        return
-    for row, limit in zip(problem.constraints.A.tolist(), problem.constraints.b.tolist(), strict=True):
+    for row, limit in zip(problem.sides.A.tolist(), problem.sides.b.tolist(), strict=True):
         terms, b = [Fraction(a) for a in row], Fraction(limit)
         alone = b == 0 and sum(1 for a in terms if a) == 1  # the sign of a weight, where the tolerance allows nothing
         room = 0 if alone else Fraction(SIDE_TOLERANCE) * (abs(b) + sum(map(abs, terms)))

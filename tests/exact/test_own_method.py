@@ -39,12 +39,15 @@ class Line:
         return exact.Ending(exact.Status.OPTIMAL)
 
 
-def test_an_own_method_solves_a_problem():
+def test_an_own_method_solves_a_problem_or_refuses_it():
     found, proven = exact.solve(PROBLEM, Circle()), exact.solve(PROBLEM)
     assert (found.status, found.method, found.message) == (exact.Status.HEURISTIC, "Circle", "90 directions")
     assert found.value == PROBLEM.evaluate(found.weights)
     assert proven.value >= found.value > 0.95 * proven.value
     assert found.bound == PROBLEM.trivial_bound
+    assert exact.solve(PROBLEM, Circle(10**6), should_stop=lambda: True).status is exact.Status.INTERRUPTED
+    with pytest.raises(ValueError, match="Circle needs 2 features, got 1"):
+        exact.solve(exact.RerankProblem(X[:, :1], Y), Circle())
 
 
 def test_an_own_method_may_prove_its_answer():
@@ -52,16 +55,6 @@ def test_an_own_method_may_prove_its_answer():
     found = exact.solve(problem, Line())
     assert found.status is exact.Status.OPTIMAL
     assert found.value == found.bound == exact.solve(problem).value
-
-
-def test_an_own_method_may_refuse_a_problem():
-    with pytest.raises(ValueError, match="Circle needs 2 features, got 1"):
-        exact.solve(exact.RerankProblem(X[:, :1], Y), Circle())
-
-
-def test_an_own_method_is_stopped_by_the_caller():
-    found = exact.solve(PROBLEM, Circle(10**6), should_stop=lambda: True)
-    assert found.status is exact.Status.INTERRUPTED
 
 
 @pytest.mark.parametrize("method", ["auto", "local_search"])

@@ -206,6 +206,14 @@ def test_every_status_of_scip_is_mapped():
 # --- stopping by hand ------------------------------------------------------------------------------------------
 
 
+def test_should_stop_ends_the_solve():
+    started, problem = time.monotonic(), hard_list()
+    limits = Limits(time_limit=20)
+    solution = solve(problem, NO_SEARCH["resolved"], limits, should_stop=lambda: time.monotonic() - started > 0.3)
+    assert solution.status is Status.INTERRUPTED
+    assert_sound(problem, solution)
+
+
 @pytest.mark.parametrize(("seed", "method"), [(1, "subrank"), (10, "auc"), (11, "subrank")])
 def test_a_stop_at_any_callback_leaves_a_valid_bound(seed, method):
     # among the callbacks are some in which SCIP cannot be interrupted, and some in which its bound is void
@@ -450,11 +458,11 @@ def test_a_bound_below_an_attained_value_is_discarded():
 
 
 def test_a_claim_of_optimality_is_checked():
-    state = SolveState(SMALL, Limits(gap=0.001))
+    state = SolveState(SMALL, Limits(gap=1e-7))
     state.offer([1.0])
-    state.prove(state.value * 1.01)
+    state.prove(state.value * (1 + 1e-6))
     assert state.solution(Ending(Status.OPTIMAL), "test").status is Status.INEXACT
-    state.prove(state.value * 1.0005)
+    state.prove(state.value * (1 + 5e-8))
     assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.GAP_LIMIT
     state.prove(state.value)
     assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.OPTIMAL

@@ -41,10 +41,8 @@ _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a 
 class Certificate:
     """The content of a certificate file: a problem, weights, their value, and a proven or claimed bound.
 
-    Where it proves that no weights are feasible, it has none, and the value and the bounds are -inf.
-
-    Attributes:
-        content: the content of the file, with the fields that `ltr.verify` defines.
+    Where it proves that no weights are feasible, it has none, and the value and the bounds are -inf. `content` has the
+    fields that `ltr.verify` defines.
 
     Examples:
         >>> from ltr.exact.solve import solve
@@ -208,9 +206,9 @@ def certify(
     exact = verify.Problem(described)
     weights = problem.in_box(solution.weights)
     written = weights.tolist()
-    if not (math.isfinite(solution.value) and problem.feasible(weights) and not exact.unmet(written)):
+    if exact.unmet(written):
         raise ValueError("solution must have feasible weights")
-    value, attained = _values(problem, exact, weights, written, solution.value)
+    value, attained = _values(problem, exact, weights, written, solution)
     size = max(abs(exact.size()), abs(attained))
     best = max(attained, Fraction(value), exact.value([0.0] * exact.d) if exact.admits_zero() else attained)
     least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
@@ -238,10 +236,8 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
         return _certificate(described, "infeasible", proof={"bound": None, "partition": []})
     points = problem.points_of(solution.weights)
     weights = points / problem.points
-    if not (math.isfinite(solution.value) and problem.feasible(solution.weights)):
-        raise ValueError("solution must have feasible weights")
     exact = verify.Cards(described)
-    value, attained = _values(problem, exact, weights, points.tolist(), solution.value)
+    value, attained = _values(problem, exact, weights, points.tolist(), solution)
     size = max(abs(exact.size()), abs(attained))
     of_solver = Fraction(float(solution.bound)) + _NEAREST * size  # a card may attain it, and it is the nearest float
     bound = _up(max(max(attained, Fraction(value)) + _CARD_ROUNDING * size, of_solver))
@@ -258,10 +254,8 @@ def _certify_risk(problem: RiskProblem, solution: Solution, described: Content) 
     points = problem.points_of(solution.weights)
     if solution.status is Status.INFEASIBLE and solution.value == -math.inf:
         raise ValueError("solution says that no risk score is feasible, which no certificate can show")
-    if not (math.isfinite(solution.value) and problem.feasible(solution.weights)):
-        raise ValueError("solution must have feasible weights")
     written = [float(v) for v in (*points, problem.intercept(points))]
-    value, _ = _values(problem, verify.Risk(described), points.astype(np.float64), written, solution.value)
+    value, _ = _values(problem, verify.Risk(described), points.astype(np.float64), written, solution)
     return _certificate(described, "value", value, max(float(solution.bound), value), written)
 
 
@@ -292,9 +286,16 @@ def _values(
     exact: verify.Problem | verify.Cards | verify.Risk,
     weights: NDArray[np.float64],
     written: list[float],
-    stated: float,
+    solution: Solution,
 ) -> tuple[float, Fraction]:
-    """Return the objective at the weights, as the problem computes it and exactly; `written` are those of the file."""
+    """Return the objective at the weights, as the problem computes it and exactly; `written` are those of the file.
+
+    Raises:
+        ValueError: the solution has no feasible weights, or is one of another problem.
+    """
+    stated = solution.value
+    if not (math.isfinite(stated) and problem.feasible(solution.weights)):
+        raise ValueError("solution must have feasible weights")
     value, attained = problem.evaluate(weights), exact.value(written)
     if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
         raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")

@@ -32,7 +32,7 @@ class Recorder:
 
     def __init__(self, problem: Problem, exact: verify.Problem) -> None:
         self._problem, self._exact = problem, exact
-        sides, objectives = problem.constraints, exact.counted_objectives
+        sides, objectives = problem.sides, exact.counted_objectives
         numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
         above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T
         # of a total of each objective, besides its value_unit
@@ -73,8 +73,8 @@ class Recorder:
             members=np.array(members, dtype=np.int64),
             table=np.array(table, dtype=np.int64),
             contribution=np.array(contribution, dtype=np.int64),
-            A=np.zeros((0, problem.d)) if sides is None else sides.A,
-            b=np.zeros(0) if sides is None else sides.b,
+            A=sides.A,
+            b=sides.b,
             loose=2 * SIDE_TOLERANCE,
             zeros=problem.counted & (priced or exact.most < len(exact.counted)),
             required_columns=np.isin(np.arange(problem.d), problem.required).astype(np.uint8),

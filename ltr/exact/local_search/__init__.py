@@ -80,9 +80,9 @@ def search_locally(
 ) -> None:
     """Offer the state the best weights that a local search finds, starting from the best known.
 
-    If the number of non-zero weights is limited, it searches sets of that many features and the free ones, with the
-    other weights fixed to 0: first the features that matter most at the best weights without the limit, then sets with
-    some exchanged. Required columns have the sign that they have at the best weights, then the other one by turns.
+    If the number of non-zero weights is limited, it searches sets of that many features and the free ones: first the
+    features that matter most at the best weights without the limit, then sets with some exchanged. Required columns
+    have the sign that they have at the best weights, then the other one by turns.
 
     Args:
         state: solve under way; its weights are the start, and it receives the result.
@@ -143,12 +143,9 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
 class SearchBeside:
     """Local searches in a thread of their own, one at a time, beside the other work of a solve.
 
-    A search works on a copy of what is known when it begins, for a share of the time since the last one, and the thread
-    that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found.
-
-    Args:
-        state: the solve.
-        share: share of the time; with 0 no search is ever due.
+    A search works on a copy of what is known when it begins, for a `share` of the time since the last one, and the
+    thread that solves takes its weights over. The next one is due after a pause, which doubles where nothing was found;
+    with a share of 0 none ever is.
     """
 
     def __init__(self, state: SolveState, share: float) -> None:
@@ -295,11 +292,11 @@ def _sign_patterns(state: SolveState, turn: int) -> list[FloatArray]:
     problem, columns = state.problem, list(state.problem.required)
     signs = np.where(state.weights[columns] < 0, -1.0, 1.0)
     open_signs = np.ones(len(columns), dtype=bool)
-    if (sides := problem.constraints) is not None:
-        for row in sides.A[(np.count_nonzero(sides.A, axis=1) == 1) & (sides.b <= 0)]:
-            at = columns.index(j) if (j := int(np.flatnonzero(row)[0])) in columns else None
-            if at is not None:
-                signs[at], open_signs[at] = -np.sign(row[j]), False
+    sides = problem.sides
+    for row in sides.A[(np.count_nonzero(sides.A, axis=1) == 1) & (sides.b <= 0)]:
+        if (j := int(np.flatnonzero(row)[0])) in columns:
+            at = columns.index(j)
+            signs[at], open_signs[at] = -np.sign(row[j]), False
     changeable = np.flatnonzero(open_signs)[: tuning.SIGN_PATTERNS]
     numbers = range(2 ** len(changeable)) if state.value == -math.inf else [(turn + 1) // 2 * (turn % 2)]
     patterns = []
@@ -317,10 +314,9 @@ def _with_signs(problem: Problem, signs: FloatArray) -> Problem:
     columns = np.array(problem.required)
     rows, limits = np.zeros((len(columns), problem.d)), np.full(len(columns), -_ROOM * problem.least_required)
     rows[np.arange(len(columns)), columns] = -signs
-    if (sides := problem.constraints) is not None:
-        rows, limits = np.vstack([sides.A, rows]), np.append(sides.b, limits)
+    asked = LinearConstraints(np.vstack([problem.sides.A, rows]), np.append(problem.sides.b, limits))
     smaller = copy.copy(problem)
-    set_fields(smaller, constraints=LinearConstraints(rows, limits), required=())
+    set_fields(smaller, constraints=asked, required=())
     return smaller
 
 

@@ -161,7 +161,7 @@ class _Search:
         self.elites: list[tuple[float, FloatArray]] = []
         self._structure, self._threads = structure, threads
         self._stop = np.zeros(1, dtype=np.uint8)
-        self._sides = _sides_of(problem)
+        self._sides = problem.sides.scaled
         # a point in the middle of the feasible set, and the projection on directions that keep equality constraints
         self._centre, self._project = np.zeros(problem.d), np.zeros((0, 0))
         self._ascents: Ascents
@@ -190,16 +190,22 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
+        options: dict[str, Any] = {
+            "seed": self._seed,
+            "sides": self._sides,
+            "project": self._project,
+            "stop": self._stop,
+        }
         if self._structure.kind == "pairs":
             levels, sizes = self.problem.all_levels(self._check)
-            self._ascents = self._new_ascents(levels, sizes)
+            self._ascents = new_ascents(self.problem, levels, sizes=sizes, **options)
             separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
             if separating is not None:
                 starts.append(self._feasible_towards(to_surface(separating)))
                 self._offer(starts[-1])
             starts.append(self._try_simple(self._at_most))
         elif self._structure.items is not None:
-            self._ascents = self._new_ascents(self._structure.items)
+            self._ascents = new_ascents(self.problem, self._structure.items, threads=self._threads, **options)
             for w in starts:  # to compare single features takes longer than to improve what is given
                 self._ascend(w)
             starts = [self._try_simple(self._at_most), self._feasible_towards(to_surface(regression(self.problem)))]
@@ -223,18 +229,6 @@ class _Search:
                 if value >= here[0] - 1e-9:
                     here = (value, w)  # the same value elsewhere: a walk on the plateau
             self._check()
-
-    def _new_ascents(self, structure: Levels | RankedItems, sizes: IntArray | None = None) -> Ascents:
-        return new_ascents(
-            self.problem,
-            structure,
-            sizes=sizes,
-            seed=self._seed,
-            sides=self._sides,
-            project=self._project,
-            threads=self._threads,
-            stop=self._stop,
-        )
 
     def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
         """Offer w = 0, each feature alone with either sign, and the mean difference of the pairs; return the best.
@@ -447,7 +441,7 @@ def new_ascents(
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
         sizes: numbers of levels of the problem and of each demand; None for those of the problem alone.
     """
-    A, b = _sides_of(problem) if sides is None else sides
+    A, b = sides or problem.sides.scaled
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * structure.steps.astype(np.float64)
     common: dict[str, Any] = {
@@ -484,11 +478,6 @@ def penalties(problem: Problem) -> FloatArray:
     return tuning.PENALTY * abs(problem.trivial_bound) / np.maximum(np.array(sizes, dtype=np.float64), 1e-300)
 
 
-def _sides_of(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Return the side constraints, scaled to a size of about 1; no rows if there are none."""
-    return (np.zeros((0, problem.d)), np.zeros(0)) if problem.constraints is None else problem.constraints.scaled
-
-
 def separating_weights(problem: Problem, levels: Levels, seconds: float) -> FloatArray | None:
     """Return weights that rank perfectly or nearly so, from one linear program; None if the list is too long for it.
 
@@ -517,9 +506,7 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
     unit = min(max(problem.margin, _LEAST_UNIT), _MOST_UNIT)
     sign = np.repeat([1.0, -1.0], [len(upper), len(lower)])
     side, observation = np.concatenate([upper, lower]).T
-    A, b = np.zeros((0, d)), np.zeros(0)
-    if problem.constraints is not None:
-        A, b = problem.constraints.A, problem.constraints.b / unit
+    A, b = problem.sides.A, problem.sides.b / unit
     size = np.array([np.bincount(one[:, 0], minlength=thresholds) for one in (upper, lower)])
     scores = np.zeros((rows + len(b), d + thresholds))
     scores[:rows, :d], scores[rows:, :d] = -sign[:, None] * problem.X[observation], A

@@ -130,9 +130,7 @@ class Formulation:
         return gamma
 
     def _add_side_constraints(self) -> None:
-        if self.problem.constraints is None:
-            return
-        for r, (row, limit) in enumerate(zip(*side_rows(self.problem.constraints), strict=True)):
+        for r, (row, limit) in enumerate(zip(*side_rows(self.problem.sides), strict=True)):
             if np.any(row):
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
             elif limit < 0:  # an infeasible row without terms, which SCIP cannot express

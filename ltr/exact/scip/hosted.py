@@ -14,10 +14,10 @@ tree is then a chain, and the boxes may be in any coordinates.
 
 **Branching.** Where side constraints link the weights, linear programs decide boxes that the search alone would split
 again and again. So the node of a round only makes children: one for each box to begin with, and the next round, with
-the target as its bound. Each of the others has a *region*, boxes that contain the node. The handler searches them up to
-an allowance of work. It cuts the node off if all are closed, and branches otherwise: each of the largest boxes left
-becomes a child, and the others share one more. A child gets the bound that the search has for its boxes. SCIP takes the
-node of the largest bound first, so it finishes a round before it begins the next.
+the target as its bound. Each of the others has a *region*, boxes that contain the node, and the search's bound for
+them. The handler searches them up to an allowance of work. It cuts the node off if all are closed, and branches
+otherwise: each of the largest boxes left becomes a child, and the others share one more. SCIP takes the node of the
+largest bound first, so it finishes a round before it begins the next.
 
 **Account.** A region may be closed at a target above that of its round: because of better weights, or of a box too
 narrow to split. The next round's node does not cover that, so the bound of the solve is at least that of the round,
@@ -203,12 +203,12 @@ class Host:
         self.model.setParams(parameters)
 
     def _add_side_constraints(self) -> None:
-        assert self.state.problem.constraints is not None
-        for r, (row, limit) in enumerate(zip(*side_rows(self.state.problem.constraints), strict=True)):
+        sides = self.state.problem.sides
+        for r, (row, limit) in enumerate(zip(*side_rows(sides), strict=True)):
             if np.any(row):  # the search handles the others
                 self.model.addCons(linear(row, self.w) <= float(limit), name=f"side_{r}")
-        if isinstance(self.state.problem.constraints, ScipConstraints):
-            self.state.problem.constraints.add(self.model, self.w)
+        if isinstance(sides, ScipConstraints):
+            sides.add(self.model, self.w)
 
     # --- bounds and values -------------------------------------------------------------------------------------
 

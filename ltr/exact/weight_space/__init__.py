@@ -105,10 +105,10 @@ class WeightSpaceSearch:
         from ltr.exact.points import search_points
         from ltr.exact.weight_space.search import out_of_reach, prove
 
-        problem, sides, share = state.problem, state.problem.constraints, self.local_search
+        problem, share = state.problem, self.local_search
         threads = self.threads or available_threads()
-        if sides is not None and not problem.linear:  # which the local search does not know
-            share, start = 0.0, sides.point(-np.ones(problem.d), np.ones(problem.d))
+        if not problem.linear:  # which the local search does not know
+            share, start = 0.0, problem.sides.point(-np.ones(problem.d), np.ones(problem.d))
             if start is None:
                 return Ending(Status.INFEASIBLE)
             state.offer(start)

@@ -1,18 +1,14 @@
 r"""Coordinate systems to search in: v with w = T v.
 
-A box with half-widths r relaxes a pair with difference δ by ``sum_j r_j |t_j·δ|``, t_j the columns of T, and its share
-of weight space is |det T| times its volume. Boxes that relax the pairs by one unit on average are thus as large as can
-be where
+They are chosen such that, with t_j the columns of T and δ the differences of pairs,
 
     J(T) = sum_j log(mean over pairs of |t_j·δ|) - log |det T|
 
-is smallest, and exp(J) is about the number of boxes needed. J is the negative log-likelihood of independent components
-with Laplace densities, so the best coordinates are those of an independent component analysis: the ones in which
-differences are sparse. Binary features often have sparse differences as given; correlated features do not.
+is small: exp(J) is about the number of boxes needed (``docs/maths.md``, "Other coordinates"), and J is the negative
+log-likelihood of an independent component analysis with Laplace densities.
 
-Not all pairs count the same. Bounds are weak because of pairs that are lost at the best weights known but not on a
-whole box around them. So the mean is weighted: pairs with score differences near 0 count most, and lost pairs more than
-won ones.
+Bounds are weak because of pairs that are lost at the best weights known but not on a whole box around them. So the mean
+is weighted: pairs with score differences near 0 count most, and lost pairs more than won ones.
 
 Source: Bell & Sejnowski, An information-maximization approach to blind separation (1995), for the likelihood.
 """

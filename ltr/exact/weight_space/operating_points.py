@@ -1,25 +1,21 @@
 r"""Bounds from operating points, for lists of so many features that boxes hardly move the bound.
 
 Let N_j(w) be the number of positives that lose to at most j negatives. The statistic is its value for a perfect order
-minus a sum of losses, each of which falls with one N_j:
+minus a sum of losses, each of which falls with one N_j (``docs/maths.md``, "Operating points"):
 
     value(w) = sum over p of contribution[p]  -  sum over j of loss_j(N_j(w)),
     loss_j(N) = contribution[N + j] - contribution[n_pos + j].
 
-``ltr/native/weight_space/operating_points.h`` has the proof, and a search that shows that no weights lose less than a
-given sum. It is asked for two things in turn:
+The search of ``ltr/native/weight_space/operating_points.h`` shows that no weights lose less than a given sum. It is
+asked for two things in turn:
 
 * for every j alone, the largest N_j that any weights reach: ``no weights lose fewer than r positives``, r = 1, 2, ...
 * for a few levels j together, because no single w reaches all of these: each proof asks for a little more loss than the
   last.
 
 Each proof about one more positive takes about twice the work of the last, so the level that lowers the bound most for
-the work expected is next. Levels together get as much work as single ones while that lowers the bound, else less.
-
-All losses are integers of the searched space, rounded as its tables are, so a proof is one of an integer bound.
-
-*Margin.* Multipliers of infeasible subsystems hold up to rounding, which has to stay below the margin whatever the size
-of the weights (see ``subsystems.h``). With tiny margins no subsystem is accepted, and nothing is proven.
+the work expected is next. Losses are integers of the searched space, rounded as its tables are. With tiny margins no
+infeasible subsystem is accepted, and nothing is proven (see ``subsystems.h``).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class WorkerPool:
 
     Attributes:
         boxes: boxes searched so far.
-        threads: number of threads that may be busy, up to the one that the pool was made with; 0 for a pause.
+        threads: number of threads that may be busy, at most that at the start; 0 for a pause.
         trusted: whether every candidate of the compiled search is feasible, so that its value raises the target.
         least_target: integer to which lower targets are raised, because of values found elsewhere meanwhile.
         work: pairs examined in each of the boxes that `close` was given; None where they were searched together.
@@ -267,8 +267,8 @@ class NarrowBoxes:
             bound = within(least_known)
         if bound <= searchable.target(state.value, state.size):
             return bound
-        if problem.constraints is not None and not problem.linear:
-            found = problem.constraints.point(low, high)
+        if not problem.linear:
+            found = problem.sides.point(low, high)
             if found is None:
                 return -BEYOND
             state.offer(found)

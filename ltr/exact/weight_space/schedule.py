@@ -93,9 +93,9 @@ def least_distance(needed: Callable[[float], float], room: float, low: float, hi
 class Subtrees:
     """Boxes that together cover all weights, what is proven in each, and how much work it takes.
 
-    The work differs much from box to box, but the logarithm of each is about linear in a power of the target's distance
-    from the value, `tuning.POWER`. The slope is measured for all together and for each alone. So the boxes that are
-    closed first tell how long the others will take. A box closed at some target stays closed at all higher ones.
+    The logarithm of the work of each box is about linear in a power of the target's distance from the value,
+    `tuning.POWER`. The slope is measured for all together and for each alone. So the boxes that are closed first tell
+    how long the others will take.
 
     Attributes:
         boxes: the boxes; those searched first are the last.

@@ -46,10 +46,9 @@ _ATTAINED = "the bound is attained"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
-    """Return why a problem is too large for a proof within the limits, or None if it is not.
+    """Return why a problem is too large for a proof within the memory left and the time limit, or None if it is not.
 
-    The memory is that which is left. The time is the limit, and not what is left of it, so that the answer does not
-    depend on the speed of the machine.
+    The time that is left does not matter: the answer does not depend on the speed of the machine.
     """
     problem, left = state.problem, state.memory.left
     pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
@@ -102,10 +101,8 @@ class Proof:
     """A proof under way: rounds, each with a target at which every box has to be closed; a context manager.
 
     A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of the space's roots, then
-    ``end()``. Whoever calls `close` chooses the order in which boxes are closed, and what happens between two calls.
-
-    A round may be cut short: the best weights attain the bound (`ending` is set), operating points prove its target, or
-    the problem that is searched does not suffice.
+    ``end()``. It may be cut short: the best weights attain the bound (`ending` is set), operating points prove its
+    target, or the problem that is searched does not suffice.
 
     Attributes:
         state: the solve that it belongs to.
@@ -387,10 +384,9 @@ class Proof:
         self._workers.threads = max(self._threads - taken - self._beside.busy, 0)
 
     def _better_coordinates(self, present: FloatArray, *, forced: bool = False) -> tuple[FloatArray, float] | None:
-        """Return coordinates adapted to the best weights and what they gain; None where that is too little.
+        """Return coordinates adapted to the best weights and what they gain; None where they are of no use.
 
-        None, too, where the coordinates may not change, that would take too long, or no better weights are known since
-        the last time.
+        So it is, too, where that would take too long, or no better weights are known since the last time.
         """
         state, problem = self.state, self.problem
         soon = tuning.ADAPTING_SECONDS * problem.d**4 <= tuning.ADAPTING_SHARE * state.limits.time_limit

@@ -20,12 +20,9 @@ room for 100 of them, at which they are computed afresh, and the few that come b
 
 **Conflicts.** The pairs with columns e and e' are both won at x only where ``x·f >= 0``, with ``f = e / |e| + e' /
 |e'|`` and |·| the sum of magnitudes without the margin. So where ``max x·f < 0`` over a box, one of them is lost on all
-of it: they are in *conflict* there. If e' points about the opposite way to e, f is short, and that happens on large
-boxes, on which each of the two may be won or lost. So the candidates are each pair and its nearest neighbours of the
-opposite direction, whatever positives they belong to.
-
-Two observations that are compared both ways cannot each be above the other, however small the margin is: their pairs
-are in conflict everywhere.
+of it: they are in *conflict* there. That happens on large boxes if f is short. So the candidates are each pair and its
+nearest neighbours of the opposite direction, whatever positives they belong to. Two observations that are compared both
+ways are in conflict everywhere.
 
 *Rounding.* f is stored in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
@@ -35,8 +32,7 @@ by the rounding error of e.
 and the least value that meets it is rounded down: where tables that are rounded up do not reach it, nothing does.
 
 **Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
-those columns alone: a search in three dimensions is far shorter than one in sixteen that splits zeros apart. A set
-covers its subsets. All spaces share one target, at which most of them close at their roots.
+those columns alone. All spaces share one target, at which most of them close at their roots.
 
 **Whole numbers.** Where weights are whole numbers from -B to B the coordinates are the weights, boxes have whole sides,
 and every tightened side is rounded inwards. Weights other than 0 can be multiplied by whole numbers as long as they
@@ -335,7 +331,7 @@ def _space(
         varies |= np.any(differences != 0, axis=0)
         columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
         single[block, :d] = columns[:d, block].T
-    sides, counted = problem.constraints, problem.counted[used]
+    sides, counted = problem.sides, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
     space = Space(
         **{**tables, "price": tables["price"][used]},
@@ -343,9 +339,9 @@ def _space(
         slack=SLACK * problem.reach * size,
         single=single,
         T=np.ascontiguousarray(T),
-        A=np.zeros((0, d)) if sides is None else np.ascontiguousarray(sides.A[:, used]),
+        A=np.ascontiguousarray(sides.A[:, used]),
         # room for products that underflow
-        b=np.zeros(0) if sides is None else sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
+        b=sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
         free=np.append(~counted, False).astype(np.uint8),
         error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
@@ -394,8 +390,7 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
     """Return boxes that cover all weights of some columns but w = 0; those of other columns are 0.
 
     Where the length of w does not matter these are the faces of the cube or, for whole numbers, its outer half. A
-    weight whose feature is the same in both observations of every pair decides nothing: without side constraints it
-    may as well be 0, unless it is required.
+    weight whose feature varies in no pair decides nothing: without side constraints it is 0, unless it is required.
     """
     needed = np.isin(columns, problem.required)
     if problem.constraints is not None:
@@ -536,10 +531,7 @@ def _of_objectives(
 
 
 def _both_ways(above: NDArray[np.int32], below: NDArray[np.int32], begins: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the positions of pairs of two objectives with the same observations in opposite order.
-
-    Of three objectives and more, each pair is matched with one in every other objective.
-    """
+    """Return the positions of pairs of any two objectives with the same observations in opposite order."""
     width, found = int(max(above.max(initial=0), below.max(initial=0))) + 1, []
     keys, mirrored = above.astype(np.int64) * width + below, below.astype(np.int64) * width + above
     parts = list(itertools.pairwise(begins.tolist()))
