@@ -37,12 +37,12 @@ class Remedy:
         return f"data.{self.key} = {toml_value(_added(given.get(self.key, ()), [self.value]))} {self.effect}"
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(DataError):  # noqa: N818 (mostly listed, seldom raised)
     """One problem: what is wrong where, and its remedies, of which the first is the usual one."""
 
-    text: str
-    remedies: tuple[Remedy, ...] = ()
+    def __init__(self, text: str, remedies: Sequence[Remedy] = ()) -> None:
+        super().__init__(text)
+        self.text, self.remedies = text, tuple(remedies)
 
     def line(self, given: Mapping[str, Sequence[Any]]) -> str:
         """Return the problem with its remedies."""
