@@ -21,19 +21,12 @@ _LEAK = 0.95  # AUC of a column alone, from which it is suspected to be known on
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a column.
+    """The labels of a column."""
 
-    Args:
-        values: the labels as whole numbers, (n,), or outcomes of a treatment; None where there is a problem.
-        positive: text of the positives; None where labels are numbers.
-        problems: what is wrong.
-        are_grades: whether the only thing wrong is that whole numbers above 1 need queries.
-    """
-
-    values: NDArray[Any] | None
-    positive: str | None = None
+    values: NDArray[Any] | None  # whole numbers, or outcomes of a treatment, (n,); None where there is a problem
+    positive: str | None = None  # text of the positives; None where labels are numbers
     problems: tuple[Problem, ...] = ()
-    are_grades: bool = False
+    are_grades: bool = False  # whether the only thing wrong is that whole numbers above 1 need queries
 
 
 def labels_of(column: Column, positive: object = None, *, graded: bool = False) -> Labels:

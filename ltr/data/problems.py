@@ -18,17 +18,11 @@ from ltr.data.dataset import DataError
 
 @dataclass(frozen=True)
 class Remedy:
-    """One way to solve a problem: a key of a config's section ``data``, or something to do.
+    """One way to solve a problem: a key of a config's section ``data``, or something to do."""
 
-    Args:
-        effect: what the key does, such as ``"leaves it out"``; without a key, what to do.
-        key: name of the key.
-        value: its value; the entries of a list are added to those that the key has.
-    """
-
-    effect: str
+    effect: str  # what the key does, such as "leaves it out"; without a key, what to do
     key: str = ""
-    value: object = None
+    value: object = None  # of the key; the entries of a list are added to those that it has
 
     def text(self, given: Mapping[str, Sequence[Any]]) -> str:
         """Return the remedy as a line of a config."""

@@ -34,15 +34,10 @@ _MOST = {"": 12, "Q": 4, "W": 53}  # months, quarters and weeks of a year
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """The moment of each row.
+    """The moment of each row."""
 
-    Args:
-        moments: the different times in ascending order: numbers, dates (datetime64), or periods as texts.
-        numbers: number of each row's moment, (n,).
-    """
-
-    moments: NDArray[Any]
-    numbers: IntArray
+    moments: NDArray[Any]  # the different times, ascending: numbers, dates (datetime64), or periods as texts
+    numbers: IntArray  # of each row's moment, (n,)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Times:

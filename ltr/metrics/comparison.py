@@ -159,9 +159,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     The j-th smallest of m (j = 0, 1, ...) becomes the largest ``min(1, (m - i) p_(i))`` over i <= j.
 
-    Raises:
-        ValueError: a p value outside 0 to 1.
-
     Source: Holm, *A Simple Sequentially Rejective Multiple Test Procedure* (1979).
 
     Examples:
@@ -180,15 +177,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class ListComparison:
-    """Two rankers on one list.
-
-    Attributes:
-        measure: name of the measure.
-        value_a: the first ranker's value.
-        value_b: the second ranker's value.
-        difference: ``value_a - value_b`` with its interval.
-        p: two-sided p value of the difference.
-    """
+    """The values of two rankers on one list, their difference with its interval, and its two-sided p value."""
 
     measure: str
     value_a: float
