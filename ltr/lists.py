@@ -277,11 +277,8 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
 def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
     """Check the weights of lists, and return one for each list: ``(*batch,)``, or ``(lists,)`` with qid.
 
-    Args:
-        list_weight: nonnegative weight of each list, ``(*batch,)``; with qid the weight of each item's list,
-            ``(items,)``.
-        scores: the scores, ``(*batch, list)``.
-        qid: the list of each item of flat input; the weights returned are in the order in which ids first appear.
+    With qid, those given are of each item's list, ``(items,)``, and those returned in the order in which ids first
+    appear.
 
     Raises:
         TypeError: weights that are not a tensor.
@@ -313,9 +310,7 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
     """Return the weight of each list, and the weights of its rows relative to it; see the top of this module.
 
     Args:
-        weight: weight of each row, (rows,), >= 0.
-        number: the number of each row's list, from 0, (rows,).
-        labels: the label of each row, (rows,).
+        weight, number, labels: weight >= 0, number of the list, from 0, and label of each row, (rows,).
 
     Returns:
         The mean weight of each list's rows of the lowest label, of those with a weight above 0, (lists,), 0 for a list

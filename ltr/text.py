@@ -61,9 +61,6 @@ def in_batch(
     Returns:
         Three tensors of shape (queries, queries * documents), the documents of the first query first.
 
-    Raises:
-        ValueError: shapes that do not fit.
-
     Examples:
         >>> queries, documents = torch.eye(2), torch.tensor([[[3.0, 1.0]], [[0.0, 2.0]]])
         >>> scores, labels, mask = in_batch(queries, documents)
@@ -102,9 +99,6 @@ class CrossEncoderLoss(nn.Module):
     Args:
         model: a ``CrossEncoder`` with one output.
         loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
-
-    Raises:
-        ValueError: a model with several outputs; when called, labels that do not fit the candidates.
 
     Examples:
         >>> loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)")  # doctest: +SKIP
@@ -162,9 +156,6 @@ class BiEncoderLoss(nn.Module):
         in_batch: whether the candidates of other queries of the batch are candidates with label 0, see `in_batch`.
         log_q: whether the label column has the logarithms of the candidates' sampling probabilities in place of labels;
             goes with `in_batch`.
-
-    Raises:
-        ValueError: an option outside its range; when called, labels that do not fit the candidates.
 
     Examples:
         >>> loss = BiEncoderLoss(model, "softmax", in_batch=True)  # doctest: +SKIP

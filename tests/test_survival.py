@@ -54,14 +54,6 @@ def test_c_index_is_the_share_of_pairs_in_order(seed):
     np.testing.assert_array_equal(equal, ((scores[:, None] == scores) & pairs).sum(1))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_c_index_is_that_of_scikit_survival(seed):
-    sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")
-    time, event, scores, _ = rows(seed)
-    found = c_index(scores, survival_labels(time, event))
-    assert found == pytest.approx(sksurv.concordance_index_censored(event, time, scores)[0], abs=1e-12)
-
-
 def test_scikit_survival_takes_near_scores_as_tied():
     sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")
     time, event, scores = np.array([1.0, 2.0]), np.array([True, False]), np.array([1e-9, 0.0])
@@ -202,13 +194,6 @@ def test_cox_loss_is_that_of_scikit_survival(ties):
 
 
 LOSSES = [*(ConcordanceLoss(pair) for pair in PHI), CoxLoss("efron"), CoxLoss("breslow")]
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_losses_are_differentiable(loss):
-    time, event = torch.tensor([2.0, 1.0, 2.0, 3.0, 3.0, 0.5]), torch.tensor([1, 1, 1, 1, 0, 0])
-    scores = torch.tensor([0.3, -0.7, 1.9, 0.1, -2.2, 0.6], dtype=DOUBLE, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda s: loss(s, time, event), scores)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

@@ -95,8 +95,7 @@ class Objective:
     def lower_bound(self, w: FloatArray, radius: float) -> float:
         """Return the dual bound at w: no weights with unpenalised coordinates of at most `radius` have a smaller value.
 
-        The bound accounts for its own rounding: a sum may be off by 64 units in the last place of the sum of its
-        terms' absolute values.
+        The bound accounts for its own rounding, as `floor` says.
         """
         z = self.design.differences(w)
         inner = self._losses(z).mean(axis=0)
@@ -141,11 +140,7 @@ def floor(
 
 
 def minimise(objective: Objective, start: FloatArray, *, steps: int = 500) -> FloatArray:
-    """Minimise a smooth convex objective by damped Newton steps, to the last digits of float64.
-
-    Second derivatives may jump, as those of the squared hinge do. `Objective.lower_bound` proves how good the weights
-    returned are.
-    """
+    """Minimise a smooth convex objective, whose second derivatives may jump, by damped Newton steps."""
     w, value = start, objective.value(start)
     for _ in range(steps):
         gradient, hessian, _ = objective.derivatives(w)

@@ -239,12 +239,7 @@ class Column:
         return found
 
     def frequent(self, rare: float, most: int) -> list[str]:
-        """Return the most frequent texts, those of most rows first.
-
-        Args:
-            rare: least share of the rows, without missing ones, of a text; it has at least two rows.
-            most: largest number of texts.
-        """
+        """Return the `most` frequent texts of at least two rows and a share of `rare`, those of most rows first."""
         least = max(2.0, rare * sum(self.counts.values()))
         found = [text for text, rows in self.counts.items() if rows >= least]
         return sorted(found, key=lambda text: (-self.counts[text], text))[:most]

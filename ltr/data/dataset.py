@@ -45,8 +45,7 @@ class Dataset:
         y: labels, (n,): 0 and 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list.
-        copy: whether the data set keeps a copy of X, so that later changes of the array do not reach it; False keeps
-            the array itself if it is float64 or float32 in C order.
+        copy: whether the data set keeps a copy of X; False keeps an array of float64 or float32 in C order itself.
 
     Attributes:
         qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
@@ -144,10 +143,7 @@ class Dataset:
 def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
     """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
 
-    Args:
-        X: numbers or booleans, (n, d).
-        names: the columns' names for messages; by default their numbers.
-        where: beginning of messages, such as the path of a file.
+    Messages begin with `where`, such as the path of a file, and name columns by `names`, or by their numbers.
 
     Raises:
         DataError: not a 2-D array of numbers with a row and a column, not as many columns as names, or a value that is
@@ -194,8 +190,7 @@ def _first_beyond(features: Features, limit: float) -> IntArray:
 def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
     """Return the labels as int64 of shape (n,): 0 and 1, both present, or two different whole numbers if `graded`.
 
-    Raises:
-        DataError: another shape, something that is not such a label (with its row, counted from 1), or a single class.
+    Raises DataError for another shape, other labels (with their row, counted from 1), or a single class.
     """
     labels = as_array(where, y)
     rule, kinds = (
@@ -222,14 +217,9 @@ def checked_queries(
 ) -> tuple[IntArray, NDArray[Any]]:
     """Return the number of each row's query, (n,), in the order in which their ids first appear, and the ids.
 
-    Args:
-        qid: the id of each row's query, or of whatever else `what` says.
-        n: number of rows.
-        where: argument or column, for messages.
-        what: what the ids are, for messages.
-
     Raises:
-        DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row).
+        DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row). The
+            message begins with `where` and says `what` they are.
     """
     # as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
@@ -288,11 +278,7 @@ def change_in_list(values: NDArray[Any], lists: IntArray | None) -> tuple[int, A
 
 
 def checked_weights(weight: ArrayLike, n: int, where: str = "sample_weight") -> FloatArray:
-    """Return weights of rows as float64 of shape (n,).
-
-    Raises:
-        DataError: another shape, or something that is not a finite number >= 0 (with its row, counted from 1).
-    """
+    """Return weights of rows as float64 of shape (n,); raise DataError for others than finite numbers >= 0."""
     weights = as_numbers(where, as_array(where, weight)).copy()
     if weights.shape != (n,):
         raise DataError(f"{where} must have one weight per row of X ({n}), got shape {weights.shape}")
@@ -347,20 +333,10 @@ def _column(names: Sequence[str] | None, at: int) -> str:
 
 
 def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
-    """Return the rows of the training set and those of the test set, about half of the rows each.
+    """Return the numbers of the training rows and those of the test rows, about half of n >= 2 rows each.
 
-    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test. Run r of an
-    experiment uses seed r, r = 0, 1, ...
-
-    Args:
-        n: number of rows, at least 2.
-        seed: a nonnegative integer.
-
-    Returns:
-        int64 index arrays of lengths n // 2 and n - n // 2, in the order of the permutation.
-
-    Raises:
-        DataError: n below 2, a seed that is not a nonnegative integer.
+    The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test, in this order.
+    Run r of an experiment uses seed r, r = 0, 1, ...
 
     Examples:
         >>> train, test = half_split(5, seed=0)

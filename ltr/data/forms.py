@@ -181,9 +181,7 @@ class Found(NamedTuple):
     """What the texts of a column tell about its form."""
 
     form: NumberForm
-    ambiguous: (
-        str  # a text that is another number with a decimal point than with a decimal comma; empty if there is none
-    )
+    ambiguous: str  # a text that is another number with a decimal point than with a comma; empty if there is none
 
 
 def form_of(texts: Iterable[str], decimal: str | None = None) -> Found | None:

@@ -91,21 +91,13 @@ class _Formed:
 
 @dataclass(frozen=True)
 class Kind(_Formed):
-    """What a column is.
+    """What a column is."""
 
-    Args:
-        name: a kind of the table above, or ``"unclear"`` with a problem.
-        reason: why it is left out; empty for features.
-        form: form in which its cells are read.
-        note: what a user should know about how its cells are read; empty for nothing.
-        problem: what keeps the column from being used.
-    """
-
-    name: str
-    reason: str = ""
-    form: Form | None = None
-    note: str = ""
-    problem: Problem | None = None
+    name: str  # of the table above, or "unclear" with a problem
+    reason: str = ""  # why it is left out; empty for features
+    form: Form | None = None  # in which its cells are read
+    note: str = ""  # what a user should know about how its cells are read
+    problem: Problem | None = None  # what keeps the column from being used
 
     @property
     def is_feature(self) -> bool:
@@ -188,12 +180,7 @@ def kind_of(
 
 
 def kind_of_times(column: Column, *, date_format: str | None = None, first_year: int | None = None) -> Kind:
-    """Return whether a column without missing cells holds dates or numbers, whatever else they look like.
-
-    Args:
-        column: the column.
-        date_format, first_year: as for `kind_of`.
-    """
+    """Return whether a column without missing cells holds dates or numbers, whatever else they look like."""
     if forms := _date_forms(column, date_format, first_year):
         return _dated(column, forms)
     likely = None if column.numbers is not None else column.likely_form(first_year)
@@ -357,11 +344,6 @@ def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
 class Encoding(_Formed, ABC):
     """How a column becomes features; a subclass for each kind of feature defines the abstract methods.
 
-    Args:
-        column: name of the column.
-        form: form in which cells of new rows are read, as those of the training rows were.
-        missing: whether there is a feature for missing values.
-
     Examples:
         >>> column = Column("mode", ["bus", "bus", "bus", "car", "car", None, None])
         >>> encoding = encoding_of(column, Kind("category"))
@@ -370,8 +352,8 @@ class Encoding(_Formed, ABC):
     """
 
     column: str
-    form: Form | None = field(default="text", kw_only=True)
-    missing: bool = field(default=False, kw_only=True)
+    form: Form | None = field(default="text", kw_only=True)  # in which the training rows' cells were read
+    missing: bool = field(default=False, kw_only=True)  # whether there is a feature for missing values
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -379,11 +361,7 @@ class Encoding(_Formed, ABC):
         return (*self._names(), *([f"{self.column} is missing"] if self.missing else []))
 
     def features(self, column: Column) -> FloatArray:
-        """Return the features of a column's rows, (n, k).
-
-        Raises:
-            ValueError: a cell that is no number or date; `problem` describes it.
-        """
+        """Return the features of a column's rows, (n, k); raise ValueError for cells that `problem` describes."""
         column = self.read(column)
         parts = [*self._features(column), *([column.missing] if self.missing else [])]
         stacked = np.column_stack(parts) if parts else np.empty((len(column), 0))
@@ -471,11 +449,7 @@ class Encoding(_Formed, ABC):
 
 @dataclass(frozen=True)
 class NumberEncoding(Encoding):
-    """A number, or the days of a date.
-
-    Args:
-        median: value that replaces missing ones.
-    """
+    """A number, or the days of a date; missing ones are replaced by the median."""
 
     form: NumberForm | DateForm | None = None
     median: float = 0.0
@@ -522,21 +496,13 @@ class NumberEncoding(Encoding):
 
 @dataclass(frozen=True)
 class CategoryEncoding(Encoding):
-    """Texts, of which the frequent ones are features of their own.
+    """Texts, of which the frequent ones are features of their own."""
 
-    Args:
-        values: texts that are features of their own, the most frequent first.
-        reference: text without a feature of its own.
-        rare: further texts of training rows.
-        other: whether there is a feature for all other texts.
-        single: share of the training rows whose text no other row has, which is about that of new texts in later rows.
-    """
-
-    values: tuple[str, ...] = ()
-    reference: str = ""
-    rare: tuple[str, ...] = ()
-    other: bool = False
-    single: float = 0.0
+    values: tuple[str, ...] = ()  # with features of their own, the most frequent first
+    reference: str = ""  # the text without one
+    rare: tuple[str, ...] = ()  # further texts of training rows
+    other: bool = False  # whether there is a feature for all other texts
+    single: float = 0.0  # share of training rows whose text no other has, about that of new texts in later rows
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
@@ -604,15 +570,10 @@ class MeanEncoding(CategoryEncoding):
     """Texts of many values, each of which becomes the mean label of its training rows.
 
     A training row gets the mean of rows in other parts of the training set, or it would tell its own label.
-
-    Args:
-        values: all texts of the training rows.
-        means: mean label of each text.
-        mean: that of all rows, for missing values and new texts.
     """
 
-    means: tuple[float, ...] = ()
-    mean: float = 0.0
+    means: tuple[float, ...] = ()  # of `values`, which are all texts of the training rows
+    mean: float = 0.0  # of all rows, for missing values and new texts
 
     def _names(self) -> Sequence[str]:
         return [self.column + _MEAN]
@@ -647,13 +608,8 @@ def encoding_of(
 ) -> Encoding | None:
     """Return the encoding of a column of training rows, None if it has nothing to say in them.
 
-    Args:
-        column: the column.
-        kind: what it is.
-        y: labels of the rows, (n,), for the mean labels of texts of many values; without them the most frequent ones
-            are features of their own, and the others are joined.
-        most_values: largest number of values that are features of their own.
-        rare: least share of the rows that have, or miss, a value for a feature of its own.
+    Labels `y`, (n,), are for the mean labels of texts of many values; without them the most frequent ones are features
+    of their own, and the others are joined. The options are those of `ltr.data.TablePreparation`.
     """
     column = kind.read(column)
     missing = int(column.missing.sum())
@@ -728,16 +684,10 @@ def encodings_of(
 def encode(
     columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str, *, new_values: bool = False
 ) -> FloatArray:
-    """Return the features of a table's rows, (n, d).
+    """Return the features, (n, d), of a table's columns, which may have any order and further ones.
 
-    Args:
-        columns: the columns by name, in any order and with further ones.
-        encodings: how columns become features.
-        where: path of the file of the table, for errors.
-        new_values: whether most rows may have texts that no training row had.
-
-    Raises:
-        TableError: all columns that are missing or hold other cells than in the training rows.
+    With `new_values` most rows may have texts that no training row had. Raises TableError, for the file `where`, with
+    all columns that are missing or hold other cells than in the training rows.
     """
     missing = [one.column for one in encodings if one.column not in columns]
     hint = "; if new rows cannot have a column, it was known only afterwards: leave it out by data.drop and run again"

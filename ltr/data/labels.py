@@ -21,19 +21,12 @@ _LEAK = 0.95  # AUC of a column alone, from which it is suspected to be known on
 
 @dataclass(frozen=True)
 class Labels:
-    """The labels of a column.
+    """The labels of a column."""
 
-    Args:
-        values: the labels as whole numbers, (n,), or outcomes of a treatment; None where there is a problem.
-        positive: text of the positives; None where labels are numbers.
-        problems: what is wrong.
-        are_grades: whether the only thing wrong is that whole numbers above 1 need queries.
-    """
-
-    values: NDArray[Any] | None
-    positive: str | None = None
+    values: NDArray[Any] | None  # whole numbers, or outcomes of a treatment, (n,); None where there is a problem
+    positive: str | None = None  # text of the positives; None where labels are numbers
     problems: tuple[Problem, ...] = ()
-    are_grades: bool = False
+    are_grades: bool = False  # whether the only thing wrong is that whole numbers above 1 need queries
 
 
 def labels_of(column: Column, positive: object = None, *, graded: bool = False) -> Labels:
@@ -86,11 +79,11 @@ and all others as 0
     return Labels((column.texts == given).astype(np.int64), given)
 
 
-def sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, list[Problem]]:
-    """Return the numbers >= 0 in a column, and what is wrong with them."""
+def sizes_of(column: Column, what: str) -> NDArray[np.float64]:
+    """Return the numbers >= 0 in a column; raise the `Problem` of others."""
     rule = f"column {column.name!r}: {what} must be numbers >= 0"
     if column.numbers is None:
-        return None, [Problem(f"{rule}, got {listed(column.counts)}")]
+        raise Problem(f"{rule}, got {listed(column.counts)}")
     numbers = np.asarray(column.numbers, dtype=np.float64)
     wrong = []
     for bad in (column.missing, ~column.missing & ~(numbers >= 0), np.isinf(numbers)):
@@ -98,25 +91,25 @@ def sizes_of(column: Column, what: str) -> tuple[NDArray[np.float64] | None, lis
             wrong.append(in_row(rows, "none" if column.missing[rows[0]] else f"{numbers[rows[0]]:g}"))
     if wrong:
         remedy = Remedy("change them, or take these rows out of the table")
-        return None, [Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))]
+        raise Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))
     if not numbers.any():
-        return None, [Problem(f"column {column.name!r}: some of the {what} must be above 0, got 0 in all rows")]
-    return numbers, []
+        raise Problem(f"column {column.name!r}: some of the {what} must be above 0, got 0 in all rows")
+    return numbers
 
 
-def treatments_of(column: Column) -> tuple[NDArray[np.int64] | None, list[Problem]]:
-    """Return 1 for the treated rows of a column, and what is wrong with it."""
+def treatments_of(column: Column) -> NDArray[np.int64]:
+    """Return 1 for the treated rows of a column; raise the `Problem` of another column."""
     where, counts, found = f"column {column.name!r}: treatments must be", column.counts, None
     if column.missing.any():
         got = in_row(np.flatnonzero(column.missing))
     elif len(counts) == 1:
-        return None, [Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")]
+        raise Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")
     else:
         found, got = labels_of(column).values, listed(counts)
     if found is not None and len(counts) == 2:
-        return found, []
+        return found
     remedy = Remedy("write 1 for treated rows and 0 for the others")
-    return None, [Problem(f"{where} 0 and 1, or yes and no, got {got}", (remedy,))]
+    raise Problem(f"{where} 0 and 1, or yes and no, got {got}", (remedy,))
 
 
 def outcomes_of(column: Column) -> Labels:

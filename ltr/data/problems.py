@@ -18,17 +18,11 @@ from ltr.data.dataset import DataError
 
 @dataclass(frozen=True)
 class Remedy:
-    """One way to solve a problem: a key of a config's section ``data``, or something to do.
+    """One way to solve a problem: a key of a config's section ``data``, or something to do."""
 
-    Args:
-        effect: what the key does, such as ``"leaves it out"``; without a key, what to do.
-        key: name of the key.
-        value: its value; the entries of a list are added to those that the key has.
-    """
-
-    effect: str
+    effect: str  # what the key does, such as "leaves it out"; without a key, what to do
     key: str = ""
-    value: object = None
+    value: object = None  # of the key; the entries of a list are added to those that it has
 
     def text(self, given: Mapping[str, Sequence[Any]]) -> str:
         """Return the remedy as a line of a config."""
@@ -37,12 +31,12 @@ class Remedy:
         return f"data.{self.key} = {toml_value(_added(given.get(self.key, ()), [self.value]))} {self.effect}"
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(DataError):  # noqa: N818 (mostly listed, seldom raised)
     """One problem: what is wrong where, and its remedies, of which the first is the usual one."""
 
-    text: str
-    remedies: tuple[Remedy, ...] = ()
+    def __init__(self, text: str, remedies: Sequence[Remedy] = ()) -> None:
+        super().__init__(text)
+        self.text, self.remedies = text, tuple(remedies)
 
     def line(self, given: Mapping[str, Sequence[Any]]) -> str:
         """Return the problem with its remedies."""

@@ -290,18 +290,25 @@ def _of_rows(
     """Return the fields of a table that describe each row beside its features, and append what is wrong with them."""
     kept: NDArray[np.intp] | None = None
 
-    def read(role: str, how: Callable[[Column], tuple[_Read | None, Sequence[Problem]]]) -> _Read | None:
+    def read(role: str, how: Callable[[Column], _Read]) -> _Read | None:
         """Return what a function makes of the column of a role, None where there is no such column or a problem."""
         if (name := getattr(roles, role)) is None or name not in columns:
             return None
-        made, wrong = how(Column(name, columns[name], decimal=decimal))
-        found.extend(wrong)
-        return made
+        try:
+            return how(Column(name, columns[name], decimal=decimal))
+        except DataError as error:
+            found.append(error if isinstance(error, Problem) else Problem(str(error)))
+            return None
+
+    def ids(column: Column, check: Callable[..., object] = checked_queries, *given: Any) -> NDArray[Any]:  # noqa: ANN401
+        cells = np.asarray(column.cells)
+        check(cells, len(cells), *given, where=f"column {column.name!r}")
+        return cells
 
     def rest(column: Column) -> Column:
         return column if kept is None else column.take(kept)
 
-    own = read("query", _checked_ids)
+    own = read("query", ids)
     queries = queries if own is None else own
     graded = roles.graded or queries is not None or roles.query is not None
     labels: Labels | None = None
@@ -325,7 +332,7 @@ def _of_rows(
     lists = None
     if queries is not None and (roles.group is not None or roles.time is not None):
         lists = checked_queries(queries, len(queries))[0]
-    groups = read("group", lambda column: _checked_ids(column, lists, of_groups=True))
+    groups = read("group", lambda column: ids(column, checked_groups, lists))
     times = read("time", lambda column: times_of(column, lists, **dates))
     if kept is not None:
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
@@ -335,21 +342,6 @@ def _of_rows(
 
 
 _Read = TypeVar("_Read")
-
-
-def _checked_ids(
-    column: Column, lists: NDArray[np.int64] | None = None, *, of_groups: bool = False
-) -> tuple[NDArray[Any] | None, list[Problem]]:
-    """Return the ids of queries, or of groups of rows of these lists, in a column, and what is wrong with them."""
-    ids, where = np.asarray(column.cells), f"column {column.name!r}"
-    try:
-        if of_groups:
-            checked_groups(ids, len(ids), lists, where)
-        else:
-            checked_queries(ids, len(ids), where)
-    except DataError as error:
-        return None, [Problem(str(error))]
-    return ids, []
 
 
 def _labels_in(column: Column, roles: Roles, *, graded: bool) -> Labels:
@@ -376,7 +368,7 @@ def _ask_for_query(problem: Problem, columns: Columns, names: Sequence[str]) -> 
     if not found:
         return problem
     way = Remedy("ranks the rows of each of its values, and keeps the grades", "query", min(found)[1])
-    return replace(problem, remedies=(way, *problem.remedies))
+    return Problem(problem.text, (way, *problem.remedies))
 
 
 def _kinds(candidates: Mapping[str, Column], columns: Columns, roles: Roles) -> tuple[dict[str, Kind], list[Problem]]:

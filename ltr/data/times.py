@@ -34,15 +34,10 @@ _MOST = {"": 12, "Q": 4, "W": 53}  # months, quarters and weeks of a year
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """The moment of each row.
+    """The moment of each row."""
 
-    Args:
-        moments: the different times in ascending order: numbers, dates (datetime64), or periods as texts.
-        numbers: number of each row's moment, (n,).
-    """
-
-    moments: NDArray[Any]
-    numbers: IntArray
+    moments: NDArray[Any]  # the different times, ascending: numbers, dates (datetime64), or periods as texts
+    numbers: IntArray  # of each row's moment, (n,)
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> Times:
@@ -95,39 +90,37 @@ class Times:
 
 def times_of(
     column: Column, lists: IntArray | None, *, date_format: str | None = None, first_year: int | None = None
-) -> tuple[Times | None, list[Problem]]:
-    """Return the times in a column, and what is wrong with them.
+) -> Times:
+    """Return the times in a column; raise the `Problem` of another column.
 
     `lists` are the numbers of the rows' queries, None for one list; dates are read as in `ltr.data.kinds.kind_of`.
 
     Examples:
-        >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None)[0].texts
+        >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
         ['2024-W10', '2024-W09']
-        >>> print(times_of(Column("week", [3, None, 4]), None)[1][0].text)
-        column 'week': times must not be missing, got none in row 2
+        >>> times_of(Column("week", [3, None, 4]), None)
+        Traceback (most recent call last):
+        ltr.data.problems.Problem: column 'week': times must not be missing, got none in row 2
     """
     if column.nested:
-        return None, [Problem(column.nested)]
+        raise Problem(column.nested)
     missing = np.flatnonzero(column.missing)
     if len(missing):
         rule = f"column {column.name!r}: times must not be missing, got {in_row(missing)}"
-        return None, [Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))]
+        raise Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))
     values = _periods(column)
     if values is None:
         kind = kind_of_times(column, date_format=date_format, first_year=first_year)
         if kind.problem is not None:
             ways = [way for way in kind.problem.remedies if way.key in ("decimal", "date_format", "first_year")]
             change = Remedy("change it, or take such rows out of the table")
-            return None, [Problem(kind.problem.text, tuple(ways or [change]))]
+            raise Problem(kind.problem.text, ways or [change])
         read = kind.read(column)
         assert read.numbers is not None
         values = _dates(read.numbers) if kind.is_date else read.numbers
     times = Times.of(values)
-    try:
-        times.check_lists(lists, f"column {column.name!r}")
-    except DataError as error:
-        return None, [Problem(str(error))]
-    return times, []
+    times.check_lists(lists, f"column {column.name!r}")
+    return times
 
 
 def _periods(column: Column) -> NDArray[Any] | None:

@@ -104,23 +104,14 @@ def write_qrels(
 
 @dataclass(frozen=True, eq=False)
 class JudgedLists:
-    """The documents of a run and of its judgements, query by query, as arrays of one length.
+    """The documents of a run and of its judgements, query by query, as arrays of one length."""
 
-    Attributes:
-        queries: the queries, sorted by name.
-        number: the place in `queries` of each document's query.
-        scores: a number for each document, larger the higher it stands; no two of a query are equal.
-        labels: its label, 0 if it has not been judged.
-        outside: whether it is judged but not in the run.
-        judged: whether it has a judgement, which is a label of 0 or more.
-    """
-
-    queries: Sequence[str]
-    number: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    labels: NDArray[np.int64]
-    outside: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
+    queries: Sequence[str]  # sorted by name
+    number: NDArray[np.int64]  # the place in `queries` of each document's query
+    scores: NDArray[np.float64]  # larger the higher a document stands; no two of a query are equal
+    labels: NDArray[np.int64]  # 0 for a document that has not been judged
+    outside: NDArray[np.bool_]  # whether it is judged but not in the run
+    judged: NDArray[np.bool_]  # whether it has a judgement, which is a label of 0 or more
 
 
 def judged_lists(

@@ -169,12 +169,8 @@ def intervals_figure(
 ) -> Figure:
     """Draw an interval of places for each row, those with the best places on top.
 
-    Args:
-        title: the title.
-        low: the best place of each row, (n,).
-        high: the worst place, (n,).
-        certain: whether both ends are known exactly, (n,); the others are drawn in a fainter colour.
-        first: place after which a line is drawn; None for none.
+    Rows go from place `low` to `high`; those that are not `certain` in a fainter colour. After the place `first` a line
+    is drawn.
     """
     with fonts():
         figure = canvas(min(2.0 + 0.12 * len(low), 12.0))

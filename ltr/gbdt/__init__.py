@@ -75,10 +75,6 @@ def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) ->
             present scores, >= 1; rows that tie with the last of them are, too. None counts all pairs. Measures of the
             top of the list, such as NDCG@10, often gain by it; 30 is LightGBM's own choice.
 
-    Raises:
-        TypeError, ValueError: what `parse_loss` raises, a loss with ``reduction="none"``, and `top` that is no whole
-            number >= 1 or goes with a loss that is no sum over pairs.
-
     Examples:
         >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.zeros(4), np.array([2, 2])
         >>> gradient, hessian = objective("ranknet")(labels, scores, None, sizes)
@@ -96,9 +92,6 @@ def metric(measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty
         ties: how tied scores are treated; see `ltr.metrics.ListOptions`.
         empty: the value of a list for which the measure is undefined, such as one without a relevant row. NaN leaves
             the list out of the mean; the libraries' own ``ndcg`` counts it as 1.
-
-    Raises:
-        TypeError, ValueError: what `parse_measure` raises, and an unknown treatment of ties.
 
     Examples:
         >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.array([2.0, 1.0, 2.0, 1.0]), np.array([2, 2])

@@ -76,9 +76,8 @@ class _StatisticLoss(RankingLoss):
         weights = position_weights(self.statistic, lists.mask.sum(-1), lists.scores.shape[-1])
         ideal = (gains.sort(-1, descending=True).values * weights).sum(-1)
         check_finite(ideal, self.statistic, lists.labels)
-        if (
-            self.pairs == "mean"
-        ):  # sums over pairs of large gains overflow where their share of the ideal value does not
+        if self.pairs == "mean":
+            # sums over pairs of large gains overflow where their share of the ideal value does not
             unit = torch.ones_like(ideal).masked_fill(ideal > _LARGE, 1.0 / _LARGE)
             gains, ideal = gains * unit.unsqueeze(-1), ideal * unit
         return gains, weights, ideal
@@ -128,9 +127,6 @@ class SmoothStatisticLoss(_StatisticLoss):
         reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
         pairs: ``"mean"`` or ``"sum"``, as above.
         temperature: score difference at which an item counts as above another by about 3/4, > 0.
-
-    Raises:
-        ValueError: an option outside its range; when called, weights of items or labels below 0.
 
     Examples:
         >>> scores, labels = torch.tensor([2.0, 1.0, 0.0]), torch.tensor([1, 0, 1])

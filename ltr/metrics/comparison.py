@@ -55,13 +55,9 @@ def mean_interval(
     """Bootstrap confidence interval of the mean over lists (bias-corrected and accelerated).
 
     Args:
-        values: one value per list, NaN where undefined.
+        values: one value per list, NaN where undefined, at least 2 defined ones.
         confidence: confidence level of the interval, between 0 and 1.
-        resamples: number of times that the lists are resampled.
-        seed: seed of the resampling.
-
-    Raises:
-        ValueError: fewer than 2 defined values, an infinite one, or an option outside its range.
+        resamples, seed: number of times that the lists are resampled, and its seed.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14.
 
@@ -119,12 +115,9 @@ def compare(
     tries all combinations, and its p value is exact. When no list differs, every p value is 1.
 
     Args:
-        a, b: the values of the two rankers, one per list, in the same order, NaN where undefined.
+        a, b: the values of the two rankers, one per list, in the same order, NaN where undefined; both must be defined
+            on at least 2 lists.
         confidence, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
-
-    Raises:
-        ValueError: values of different shapes, fewer than 2 lists on which both are defined, an infinite value, or an
-            option outside its range.
 
     Source: Smucker, Allan & Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation* (CIKM 2007).
@@ -159,9 +152,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
     The j-th smallest of m (j = 0, 1, ...) becomes the largest ``min(1, (m - i) p_(i))`` over i <= j.
 
-    Raises:
-        ValueError: a p value outside 0 to 1.
-
     Source: Holm, *A Simple Sequentially Rejective Multiple Test Procedure* (1979).
 
     Examples:
@@ -180,15 +170,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class ListComparison:
-    """Two rankers on one list.
-
-    Attributes:
-        measure: name of the measure.
-        value_a: the first ranker's value.
-        value_b: the second ranker's value.
-        difference: ``value_a - value_b`` with its interval.
-        p: two-sided p value of the difference.
-    """
+    """The values of two rankers on one list, their difference with its interval, and its two-sided p value."""
 
     measure: str
     value_a: float
@@ -226,9 +208,6 @@ def compare_on_list(
         measure: a measure or its name, such as ``"dcg@10"``.
         ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
         confidence, resamples, seed: as for `mean_interval`.
-
-    Raises:
-        ValueError: inputs that are not a single list, a measure that is undefined on it, or an option out of range.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 15.
 

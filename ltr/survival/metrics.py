@@ -28,9 +28,6 @@ def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any 
         scores: a higher score means an earlier event, finite, (n,).
         y: labels of `survival_labels`, or `Times`, (n,).
 
-    Raises:
-        ValueError: anything else, or labels without a comparable pair.
-
     Examples:
         >>> from ltr.survival import survival_labels
         >>> c_index([2, 2, 1, 9], survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
@@ -56,14 +53,12 @@ def uno_c_index(
     procedures with censored survival data* (2011).
 
     Args:
-        scores: a higher score means an earlier event, finite, (n,).
-        y: labels of `survival_labels`, or `Times`, (n,).
+        scores, y: as for `c_index`.
         train: labels from which G is estimated; None takes `y`.
         tau: time from which on events do not count; None for all events.
 
     Raises:
-        ValueError: anything else, no comparable pair before `tau`, or an event at a time for which the rows of `train`
-            give no G > 0.
+        ValueError: no comparable pair before `tau`, or an event at a time for which the rows of `train` give no G > 0.
 
     Examples:
         >>> from ltr.survival import survival_labels
@@ -112,13 +107,12 @@ def cumulative_dynamic_auc(
     (2007).
 
     Args:
-        scores: a higher score means an earlier event, finite, (n,).
-        y: labels of `survival_labels`, or `Times`, (n,).
+        scores, y: as for `c_index`.
         times: ascending, each with an event before or at it and a row seen beyond it, (m,).
         train: labels from which G is estimated; None takes `y`.
 
     Raises:
-        ValueError: anything else, or an event at a time for which the rows of `train` give no G > 0.
+        ValueError: an event at a time for which the rows of `train` give no G > 0.
 
     Examples:
         >>> from ltr.survival import survival_labels

@@ -64,9 +64,6 @@ def uplift_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed")
         y: labels of `uplift_labels`, or `Treatments`, (n,).
         definition: ``"fixed"``, ``"scikit-uplift"`` or ``"causalml"``.
 
-    Raises:
-        ValueError: anything else, or labels without treated rows, or without others.
-
     Examples:
         >>> from ltr.uplift import uplift_labels
         >>> curve = uplift_curve([3, 2, 2], uplift_labels([1, 0, 1], [1, 1, 0]))
@@ -137,11 +134,9 @@ class TopEffect:
     """The effect of the treatment among the rows with the largest scores.
 
     Attributes:
-        share: the share of rows that was asked for.
-        rows: the number of rows, with all those of the last score.
+        share, rows: the share of rows that was asked for, and their number with all those of the last score.
         effect: the difference of the mean outcomes of treated rows and others; NaN where one of them has no rows.
-        lower: lower end of its interval; NaN where unknown.
-        upper: upper end of its interval; NaN where unknown.
+        lower, upper: ends of its interval; NaN where unknown.
     """
 
     share: float
@@ -163,8 +158,7 @@ def effect_by_top_share(
     The interval of outcomes 0 and 1 is Newcombe's, that of others the normal one; they are pointwise.
 
     Args:
-        scores: a higher score means a larger effect of the treatment, finite, (n,).
-        y: labels of `uplift_labels`, or `Treatments`, (n,).
+        scores, y: as for `uplift_curve`.
         shares: shares of rows, above 0 and up to 1.
         level: probability of the intervals, between 0 and 1.
 

@@ -139,6 +139,7 @@ def test_numbers_in_the_ways_of_several_countries(cells, numbers):
         (["31.05.2024", "1.6.2024"], ("%d.%m.%Y",)),
         (["31/05/2024", "01/06/2024"], ("%d/%m/%Y",)),
         (["05/31/2024 12:30", "06/01/2024"], ("%m/%d/%Y",)),
+        (["05/31/2024 12:30 PM", "06/01/2024 12:00 am"], ("%m/%d/%Y",)),
         (["05/06/2024", "06/07/2024"], ("%d/%m/%Y", "%m/%d/%Y")),
         (["2024-02-30"], ()),
         (["2024"], ()),
@@ -158,6 +159,13 @@ def test_formats_of_dates(cells, formats):
 def test_times_with_zones_count_from_the_same_moment():
     days = Column("a", ["2024-01-01T12:00+00:00", "2024-01-01T13:00+01:00"]).read_as(DateForm((ISO,))).numbers
     assert days[0] == days[1] == 19723.5
+
+
+def test_years_of_two_digits_are_those_of_a_hundred_years():
+    known = {None: ["01.01.1969", "31.12.2068"], 1930: ["01.01.1930", "31.12.2029"]}
+    for first, cells in known.items():
+        form, whole = DateForm(("%d.%m.%y",), first), DateForm(("%d.%m.%Y",))
+        assert [form.read(cell[:6] + cell[8:]) for cell in cells] == [whole.read(cell) for cell in cells]
 
 
 # --- the preparation ---------------------------------------------------------------------------------------------

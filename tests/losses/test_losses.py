@@ -111,16 +111,6 @@ def test_first_and_second_derivatives(case, pairs):
 
 
 @all_losses
-def test_derivatives_of_padded_and_pairless_lists(case):
-    scores, labels, _ = draw(case, 3, 5, seed=3)
-    mask = torch.tensor([[1, 1, 1, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
-    loss = case.module()
-    scores.requires_grad_()
-    assert torch.autograd.gradcheck(lambda s: loss(s, labels, mask=mask), (scores,))
-    assert torch.autograd.gradgradcheck(lambda s: loss(s, labels, mask=mask), (scores,), fast_mode=True)
-
-
-@all_losses
 def test_weights_are_data(case):
     scores, labels, weight = draw(case, 6)
     weight.requires_grad_()

@@ -60,12 +60,6 @@ def test_the_exact_permutation_p_counts_all_sign_flips(tenths):
     assert result.ties == tenths.count(0)
 
 
-def test_the_exact_permutation_p_is_that_of_scipy():
-    a, b = drawn(1, lists=12)
-    expected = scipy.stats.permutation_test((a - b,), np.mean, permutation_type="samples", n_resamples=2**12).pvalue
-    assert compare(a, b).p == expected
-
-
 @given(seed=st.integers(0, 10**6), lists=st.integers(2, 30))
 @settings(max_examples=50, deadline=None)
 def test_swapping_the_rankers_turns_everything_over(seed, lists):
@@ -76,22 +70,6 @@ def test_swapping_the_rankers_turns_everything_over(seed, lists):
     assert (one.difference.low, one.difference.high) == pytest.approx(
         (-other.difference.high, -other.difference.low), abs=1e-12
     )
-
-
-def test_intervals_cover_the_mean_about_as_often_as_they_say():
-    # 300 samples of 40 exponential values of mean 1, 90%: binomial standard deviation 1.7%; small samples of a skewed
-    # distribution are covered a little less often
-    rng = np.random.default_rng(0)
-    intervals = [mean_interval(rng.exponential(size=40), confidence=0.9, resamples=300) for _ in range(300)]
-    covered = sum(interval.low <= 1 <= interval.high for interval in intervals) / 300
-    assert 0.83 < covered < 0.95
-
-
-def test_p_values_are_uniform_where_there_is_no_difference():
-    # 300 p values: below 0.1 in 30 of them, standard deviation 5.2
-    rng = np.random.default_rng(1)
-    results = [compare(rng.random(25), rng.random(25), resamples=199) for _ in range(300)]
-    assert 15 <= sum(result.p <= 0.1 for result in results) <= 45
 
 
 @pytest.mark.parametrize("values", [[0.3, 0.3], [0.0, 0.0, 0.0], [1.0] * 50])

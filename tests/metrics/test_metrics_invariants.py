@@ -237,17 +237,6 @@ def test_values_are_their_slow_definitions(data):
             )
 
 
-@MANY
-@given(lists(min_size=1, max_size=8))
-def test_ties_are_ordered_from_pessimistic_to_optimistic(data):
-    found = flat_values(data)
-    for name in {name for name, _ in found}:
-        low, mean, high = (found[name, t].nan_to_num(0.0) for t in ("resolved", "average", "optimistic"))
-        if name == "pairwise_misranking_error":
-            low, high = high, low
-        assert bool(((low <= mean + 1e-12) & (mean <= high + 1e-12)).all()), name
-
-
 # --- what changes nothing: lists -> lists of the same values -------------------------------------------------------
 
 

@@ -278,9 +278,10 @@ def _units(
         ids = checked_queries(given, len(given), f"column {query!r}")[0]
     if options.time in columns:
         column = Column(str(options.time), columns[str(options.time)])
-        times, problems = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
-        if problems:
-            raise DataError(f"{where}: {problems[0].text}")
+        try:
+            times = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
+        except DataError as error:
+            raise DataError(f"{where}: {error}") from None
     return ids, times
 
 
