@@ -17,7 +17,7 @@ may be better than what is reached are closed, side by side and more of them fro
 numbers, so a bound less than one place away is a proof. Where time is up, the bounds give an outer interval, which no
 good scorer leaves.
 
-**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Rows
+**Cards.** The compiled search of cards (`ltr/native/cards.h`) visits every order of the rows by a good card. Rows
 with the same answers to the questions of a card share their places there, so that a card of k questions takes 2^k
 steps however many rows there are, and no list of good cards is kept. Cards tie by design, so all ties count: in the
 row's favour for its best place, against it for its worst.
