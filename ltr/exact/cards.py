@@ -11,7 +11,7 @@ the uplift curve (``auuc``) where they are outcomes of a treatment (`ltr.outcome
 
 Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
 (``ties="average"``; for AUC, ties count half). With ``ties="resolved"`` it is the worst of these orders, as for other
-weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks at all sets of columns, bounds each by
+weights. The search is compiled (`ltr/native/cards.h` explains it): it looks at all sets of columns, bounds each by
 the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
 follow, by the search of `ltr.exact.points`.
 

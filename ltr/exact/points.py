@@ -3,7 +3,7 @@
 Few columns have few whole-number weights: three of them with weights from -5 to 5 have about a thousand directions. So
 no boxes are needed. Every set of columns gets a bound from its table (`ltr.exact.weight_space.supports`), and a tree
 over the weights of its columns, bounded likewise at every node, visits the directions of the sets whose bound exceeds
-the best value (``ltr/native/points.cpp``). The rows are in order at every node, so that a direction costs about as much
+the best value (``ltr/native/points.h``). The rows are in order at every node, so that a direction costs about as much
 as merging them.
 """
 

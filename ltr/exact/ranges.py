@@ -16,7 +16,7 @@ a row, its best or its worst place, gets a bound in a moment. Then the boxes in 
 reached are closed, side by side and more of them from round to round. Values are whole numbers, so a bound less than
 one place away is a proof. Where time is up, the bounds give an outer interval, which no good scorer leaves.
 
-**Cards.** The compiled search of cards (`ltr/native/cards.cpp`) visits every order of the rows by a good card. Cards
+**Cards.** The compiled search of cards (`ltr/native/cards.h`) visits every order of the rows by a good card. Cards
 tie by design, so all ties count: in the row's favour for its best place, against it for its worst.
 """
 

@@ -118,7 +118,7 @@ class PairwiseLoss(PairLoss):
     def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
         """Return the compiled near-linear sums of the logistic function, else what visits the pairs of short lists."""
         if type(self.function) is Logistic:
-            return list_loss("ranknet_slope", mean=self.pairs == "mean")
+            return list_loss("ranknet", mean=self.pairs == "mean")
         return self.native(longest, pairs, equal=equal, weighted=weighted)
 
     def uses_all_pairs(self, lists: Lists) -> bool:

@@ -17,13 +17,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <limits>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "key_sort.h"
 #include "module.h"
 #include "workers.h"
@@ -31,7 +27,6 @@
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kRounding = 0x1p-50;  // of the sum of the sizes of a key's three terms; half of this would do
 constexpr double kTiny = 16 * std::numeric_limits<double>::denorm_min();
 constexpr double kLargest = 0x1p60;  // integers that a perfect order adds up to, at most
@@ -93,20 +88,16 @@ class Arcs {
     require(lists > 0 && start(0) == 0 && start(lists) == static_cast<std::int64_t>(n), "lists of all items");
     double perfect = 0.0;
     for (std::size_t l = 0; l < lists; ++l) {
-      require(start(l) < start(l + 1) && weight_at(l) >= 0, "lists follow each other");
-      require(weight_at(l) + start(l + 1) - start(l) <= static_cast<std::int64_t>(weight.shape(0)),
-              "a weight for every place");
-      const auto first = static_cast<std::size_t>(start(l)), end = static_cast<std::size_t>(start(l + 1));
+      const auto first = index(start(l)), end = index(start(l + 1));
       for (std::size_t i = first; i < end; ++i) {
-        require(i == first || gain(i - 1) >= gain(i), "the higher gains first");
-        perfect += gain(i) * weight(static_cast<std::size_t>(weight_at(l)) + end - 1 - i);
+        perfect += gain(i) * weight(index(weight_at(l)) + end - 1 - i);
       }
     }
     scale_ = perfect > 0.0 ? std::exp2(std::floor(std::log2(kLargest / perfect)) - 1.0) : 1.0;
     require(std::isfinite(scale_) && scale_ > 0.0, "values in range");
     std::size_t positives = 0, fewer = 0;
     for (std::size_t l = 0; l < lists; ++l) {
-      const auto first = static_cast<std::size_t>(start(l)), end = static_cast<std::size_t>(start(l + 1));
+      const auto first = index(start(l)), end = index(start(l + 1));
       const double* const weights = weight.data() + weight_at(l);
       for (std::size_t split = first + 1; split <= end; ++split) {
         const double below = split < end ? gain(split) : 0.0, step = gain(split - 1) - below;
@@ -127,7 +118,10 @@ class Arcs {
         places_[layers_[l].positives + i - layers_[l].first] = static_cast<std::int32_t>(l);
       }
     }
-    for (const std::int32_t r : items_.row) rows_ = std::max(rows_, static_cast<std::size_t>(require_row(r)) + 1);
+    for (const std::int32_t r : items_.row) {
+      require(r >= 0, "rows");
+      rows_ = std::max(rows_, index(r) + 1);
+    }
     scratch_.resize(others_ + 1);
   }
 
@@ -151,13 +145,6 @@ class Arcs {
   }
 
  private:
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
-  static std::int32_t require_row(std::int32_t row) {
-    require(row >= 0, "rows");
-    return row;
-  }
-
   // Return an integer that is at least the contribution: gains differ by `step`, up to an error of a unit of `gain`.
   std::int64_t rounded_up(double step, double gain, double weight) const {
     const double product = (step + 0x1p-52 * gain) * weight * scale_;

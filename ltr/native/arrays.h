@@ -1,19 +1,19 @@
-// Arrays as Python hands them over, and views of them that kernels read and write.
-//
-// Inputs that only are read may have any strides and number type: nanobind copies what is not contiguous. Outputs are
-// taken as they are (`.noconvert()`), so that what a kernel writes is what the caller sees. No kernel touches a Python
-// object: functions that Python calls turn arrays into views, release the GIL and call the kernel.
+// Views of arrays, and what all kernels share, the common standard headers among it. No kernel knows of Python:
+// `bindings.h` turns its arrays into views.
 #pragma once
 
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+#include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 // Compiles a function for several generations of x86-64 processors; the right one is taken when the module is loaded.
 // CMakeLists.txt finds out whether that can be done.
@@ -25,7 +25,7 @@
 
 namespace ltr {
 
-namespace nb = nanobind;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // A matrix whose rows follow each other in memory.
 template <typename T>
@@ -37,28 +37,18 @@ struct Matrix {
   std::span<T> operator[](std::size_t row) const { return {data + row * columns, columns}; }
 };
 
-template <typename T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Rows = nb::ndarray<const T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using OutVector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using OutRows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-template <typename T, typename... Rest>
-std::span<T> view(const nb::ndarray<T, nb::ndim<1>, Rest...>& array) {
-  return {array.data(), array.shape(0)};
-}
-
-template <typename T, typename... Rest>
-Matrix<T> view(const nb::ndarray<T, nb::ndim<2>, Rest...>& array) {
-  return {array.data(), array.shape(0), array.shape(1)};
-}
+// A number that is never negative as a place in an array, its fraction cut off.
+constexpr std::size_t index(auto i) { return static_cast<std::size_t>(i); }
 
 // Refuse arrays whose sizes do not fit together: kernels do not check what they read.
 inline void require(bool holds, const char* rule) {
   if (!holds) throw std::invalid_argument(std::string("internal error in a call of a compiled kernel: ") + rule);
+}
+
+// Refuse numbers that are no places in an array of a size.
+template <std::integral T>
+void require_places(std::span<const T> values, std::size_t size, const char* rule) {
+  require(std::all_of(values.begin(), values.end(), [=](T i) { return i >= 0 && index(i) < size; }), rule);
 }
 
 // Whether another thread asks the kernel to stop, by writing a number other than 0 to a shared array of one byte.

@@ -9,11 +9,8 @@
 // A bin is summed up by its weights times Chebyshev polynomials of the places in it, and acts on the items of another
 // bin by a polynomial in their place: a small matrix for each distance of bins. Beyond `kReach` bins f is 0 or 1.
 // `ltr.losses.transforms` has the same method for any smooth function, in torch.
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <numbers>
-#include <vector>
 
 #include "losses.h"
 #include "sorted_list.h"
@@ -85,14 +82,14 @@ struct Bins {
     const auto [low, high] = std::minmax_element(floor.begin(), floor.end());
     const double first = *low, width = *high - first;
     if (width < 4.0 * static_cast<double>(x.n)) {
-      std::vector<std::uint32_t> number(static_cast<std::size_t>(width) + 1);
-      for (const double value : floor) number[static_cast<std::size_t>(value - first)] = 1;
+      std::vector<std::uint32_t> number(index(width) + 1);
+      for (const double value : floor) number[index(value - first)] = 1;
       for (std::size_t at = 0; at < number.size(); ++at) {
         if (number[at] == 0) continue;
         number[at] = static_cast<std::uint32_t>(floors.size());
         floors.push_back(first + static_cast<double>(at));
       }
-      for (std::size_t i = 0; i < x.n; ++i) bin[i] = number[static_cast<std::size_t>(floor[i] - first)];
+      for (std::size_t i = 0; i < x.n; ++i) bin[i] = number[index(floor[i] - first)];
       return;
     }
     floors = floor;
@@ -156,11 +153,11 @@ void binned(const List& list, const Options& options, Workspace& space, bool cur
       double* effect = &effects[b * kNodes];
       std::fill_n(effect, kNodes, 0.0);
       const auto end = std::upper_bound(bins.floors.begin(), bins.floors.end(), floor + kReach);
-      auto source = static_cast<std::size_t>(std::lower_bound(bins.floors.begin(), bins.floors.end(), floor - kReach) -
-                                             bins.floors.begin());
-      const auto last = static_cast<std::size_t>(end - bins.floors.begin());
+      auto source =
+          index(std::lower_bound(bins.floors.begin(), bins.floors.end(), floor - kReach) - bins.floors.begin());
+      const auto last = index(end - bins.floors.begin());
       for (; source < last; ++source) {
-        const auto distance = static_cast<std::size_t>(bins.floors[source] - floor + kReach);
+        const auto distance = index(bins.floors[source] - floor + kReach);
         add_effect(table[distance], &all[source * kNodes], &own[source * kNodes], effect);
       }
       while (next > 0 && touched[next - 1] >= last) own_beyond += own[touched[--next] * kNodes];
@@ -184,7 +181,7 @@ void binned(const List& list, const Options& options, Workspace& space, bool cur
 
 }  // namespace
 
-double ranknet_derivatives(const List& list, const Options& options, Workspace& space) {
+double ranknet_derivatives(const List& list, const Options& options, Workspace& space, bool) {
   if (list.n <= kShort) return ranknet_derivatives_by_pairs(list, options, space);
   binned(list, options, space, false);
   space.reset(list.n);

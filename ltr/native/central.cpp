@@ -4,13 +4,10 @@
 // normal with mean 0 and covariance spread^2 I. A move draws a second step from the prior and looks for a point
 // ``step cos(angle) + drawn sin(angle)`` of the ellipse through both whose density is large enough. Scores are linear
 // in the weights, so those of all points of an ellipse come from the scores of its two ends.
-#include <algorithm>
 #include <bit>
-#include <cmath>
 #include <numbers>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "module.h"
 #include "random.h"
 
@@ -73,8 +70,7 @@ class Statistic {
         last_(bucket_),
         previous_(bucket_) {
     for (std::size_t list = 0; list + 1 < lists.start.size(); ++list) {
-      Part part{.begin = static_cast<std::size_t>(lists.start[list]),
-                .end = static_cast<std::size_t>(lists.start[list + 1])};
+      Part part{.begin = index(lists.start[list]), .end = index(lists.start[list + 1])};
       if (part.begin == part.end) continue;
       const auto gains = lists.gains;
       part.least = *std::min_element(gains.begin() + part.begin, gains.begin() + part.end);
@@ -115,16 +111,16 @@ class Statistic {
         above += count_up_to(depth, n, own);
         for (std::size_t before = 0; before < k; ++before) above -= depth_[part.gaining[before]] == own;
       } else {
-        const auto bucket = static_cast<std::size_t>(bucket_[i - part.begin]);
+        const auto bucket = index(bucket_[i - part.begin]);
         const std::int32_t first = start_[bucket], size = start_[bucket + 1] - first;
-        above += first + count_up_to(sorted_.data() + first, static_cast<std::size_t>(size), own);
-        for (std::int32_t before = last_[bucket]; before >= 0; before = previous_[static_cast<std::size_t>(before)]) {
-          above -= depth_[part.gaining[static_cast<std::size_t>(before)]] == own;
+        above += first + count_up_to(sorted_.data() + first, index(size), own);
+        for (std::int32_t before = last_[bucket]; before >= 0; before = previous_[index(before)]) {
+          above -= depth_[part.gaining[index(before)]] == own;
         }
         previous_[k] = last_[bucket];
         last_[bucket] = static_cast<std::int32_t>(k);
       }
-      total += (lists_.gains[i] - part.least) * lists_.weights[part.begin + static_cast<std::size_t>(above)];
+      total += (lists_.gains[i] - part.least) * lists_.weights[part.begin + index(above)];
     }
     return total;
   }
@@ -135,10 +131,10 @@ class Statistic {
     number_buckets(depth, n, bucket_.data());
     std::fill_n(start_.begin(), n + 2, 0);
     std::fill_n(last_.begin(), n, -1);
-    for (std::size_t i = 0; i < n; ++i) ++start_[static_cast<std::size_t>(bucket_[i]) + 2];
+    for (std::size_t i = 0; i < n; ++i) ++start_[index(bucket_[i]) + 2];
     for (std::size_t bucket = 2; bucket < n + 2; ++bucket) start_[bucket] += start_[bucket - 1];
     for (std::size_t i = 0; i < n; ++i) {
-      sorted_[static_cast<std::size_t>(start_[static_cast<std::size_t>(bucket_[i]) + 1]++)] = depth[i];
+      sorted_[index(start_[index(bucket_[i]) + 1]++)] = depth[i];
     }
   }
 
@@ -152,7 +148,7 @@ bool allowed(const Sides& sides, std::span<const double> origin, std::span<const
              const std::vector<double>& step, std::vector<double>& weights) {
   if (sides.b.empty()) return true;
   std::copy(origin.begin(), origin.end(), weights.begin());
-  for (std::size_t j = 0; j < free.size(); ++j) weights[static_cast<std::size_t>(free[j])] += step[j];
+  for (std::size_t j = 0; j < free.size(); ++j) weights[index(free[j])] += step[j];
   double largest = 1.0;
   for (const double weight : weights) largest = std::max(largest, std::abs(weight));
   for (std::size_t row = 0; row < sides.b.size(); ++row) {

@@ -8,8 +8,6 @@
 // All quantities stay in logarithms until the size of the sum is known. Scores are measured from b, the lowest score of
 // an item that has others below it, and t, the highest score of an item that has others above it. The largest terms are
 // therefore small numbers and exact, whatever the scores are; the difference of b and t is added last.
-#include <algorithm>
-#include <cmath>
 
 #include "losses.h"
 #include "vector_math.h"
@@ -17,7 +15,6 @@
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLarge = 1e290;   // size of weights from which they are divided by the heaviest
 constexpr double kLeast = 1e-300;  // smallest weight after that
 
@@ -51,8 +48,8 @@ class Sums {
     top = *std::max_element(scores, scores + begin(labels - 1));
   }
 
-  std::size_t item(std::size_t at) const { return static_cast<std::size_t>(by_label_.order[n - 1 - at]); }
-  std::size_t begin(std::size_t label) const { return n - static_cast<std::size_t>(by_label_.begin[labels - label]); }
+  std::size_t item(std::size_t at) const { return index(by_label_.order[n - 1 - at]); }
+  std::size_t begin(std::size_t label) const { return n - index(by_label_.begin[labels - label]); }
 
   // Write the largest term of each label from the given one on, and the ``log sum exp`` of its terms.
   // Each term is replaced by the ratio of its exponential to the largest of its label. Other labels have no terms.
@@ -134,8 +131,10 @@ class Sums {
   }
 };
 
+}  // namespace
+
 // The mean or sum of exp(-z), which is its own second derivative.
-double sum_of_pairs(const List& list, const Options& options, Workspace& space, bool curvature) {
+double exponential(const List& list, const Options& options, Workspace& space, bool curvature) {
   Sums x(list, space);
   std::fill_n(list.slopes, list.n, 0.0);
   if (x.labels < 2) return 0.0;
@@ -171,7 +170,7 @@ double sum_of_pairs(const List& list, const Options& options, Workspace& space, 
 
 // The mean or sum of powers of inner sums or means of exp(-z). The second derivative is p times the slope for the lower
 // item of pairs, and at most p times its size for the upper one.
-double push(const List& list, const Options& options, Workspace& space, bool curvature) {
+double exponential_push(const List& list, const Options& options, Workspace& space, bool curvature) {
   Sums x(list, space);
   std::fill_n(list.slopes, list.n, 0.0);
   if (x.labels < 2) return 0.0;
@@ -205,26 +204,6 @@ double push(const List& list, const Options& options, Workspace& space, bool cur
   }
   x.write_slopes(x.largest_down, x.largest_up, list.slopes, curvature, power);
   return std::exp(log_value);
-}
-
-}  // namespace
-
-double exponential(const List& list, const Options& options, Workspace& space) {
-  return sum_of_pairs(list, options, space, false);
-}
-
-double exponential_curvature(const List& list, const Options& options, Workspace& space) {
-  sum_of_pairs(list, options, space, true);
-  return 0.0;
-}
-
-double exponential_push(const List& list, const Options& options, Workspace& space) {
-  return push(list, options, space, false);
-}
-
-double exponential_push_curvature(const List& list, const Options& options, Workspace& space) {
-  push(list, options, space, true);
-  return 0.0;
 }
 
 }  // namespace ltr

@@ -23,7 +23,7 @@ struct Key {
 // Many keys are sorted by their place among 2^22 cells between the smallest and the largest, in two passes, which
 // leaves little to sort in each cell.
 inline void sort_keys(std::vector<Key>& keys, std::vector<Key>& spare) {
-  constexpr std::size_t kMany = 4096, kInserted = 16;
+  constexpr std::size_t kMany = 4096;
   constexpr unsigned kBits = 11;
   constexpr std::uint32_t kSize = 1u << kBits;
   if (keys.size() < kMany) return std::sort(keys.begin(), keys.end());
@@ -47,15 +47,8 @@ inline void sort_keys(std::vector<Key>& keys, std::vector<Key>& spare) {
   for (std::size_t first = 0, end = 0; first < keys.size(); first = end) {
     const std::uint32_t own = cell(keys[first]);
     for (end = first + 1; end < keys.size() && cell(keys[end]) == own; ++end) continue;
-    if (end - first > kInserted) {
-      std::sort(keys.begin() + static_cast<std::ptrdiff_t>(first), keys.begin() + static_cast<std::ptrdiff_t>(end));
-      continue;
-    }
-    for (std::size_t k = first + 1; k < end; ++k) {
-      const Key one = keys[k];
-      std::size_t to = k;
-      for (; to > first && one < keys[to - 1]; --to) keys[to] = keys[to - 1];
-      keys[to] = one;
+    if (end - first > 1) {
+      std::sort(keys.begin() + first, keys.begin() + end);
     }
   }
 }

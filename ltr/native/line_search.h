@@ -1,17 +1,11 @@
 // Searches lines of scores f + t g for the best value of the statistic: the interface that ascents use.
 #pragma once
 
-#include <algorithm>
-#include <cmath>
-#include <cstddef>
-#include <limits>
-#include <span>
-
+#include "arrays.h"
 #include "random.h"
 
 namespace ltr {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTie = 1e-11;     // values closer than this, relative to their size, count as equal
 constexpr double kNarrow = 1e-11;  // share of a segment below which an interval is too short to step into reliably
 

@@ -12,11 +12,8 @@
 // one to either side, and longer ones while they gain.
 #include "list_lines.h"
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
-#include <vector>
 
 #include "key_sort.h"
 #include "workers.h"
@@ -133,7 +130,7 @@ class ListLines : public LineSearch {
         stop_(stop) {
     double pairs = 0.0;
     for (std::size_t l = 0; l + 1 < lists.start.size(); ++l) {
-      const auto first = static_cast<std::size_t>(lists.start[l]), end = static_cast<std::size_t>(lists.start[l + 1]);
+      const auto first = index(lists.start[l]), end = index(lists.start[l + 1]);
       OneList list{first, counted_.size(), paid_.size(), 0, 0, end - first, nullptr, 0};
       for (std::size_t i = first; i < end; ++i) {
         if (counts_[i] != 0) counted_.push_back(static_cast<std::int32_t>(i));
@@ -212,7 +209,6 @@ class ListLines : public LineSearch {
     }
   }
 
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
   static bool filtered(const OneList& list) { return list.items > kShort && list.depth + 1 < list.count(); }
 
   void share_chunks(const auto& work) {
@@ -252,7 +248,7 @@ class ListLines : public LineSearch {
       for (std::size_t c = list.counted; c < list.counted_end; ++c) {
         scratch.middle.push_back(score[index(counted_[c]) - list.first]);
       }
-      const auto last = scratch.middle.begin() + static_cast<std::ptrdiff_t>(list.depth);
+      const auto last = scratch.middle.begin() + list.depth;
       std::nth_element(scratch.middle.begin(), last, scratch.middle.end(), std::greater<>());
       least = *last;
     }
@@ -315,7 +311,7 @@ class ListLines : public LineSearch {
   // Scan a piece of the line for the items of a level that can come to the top there.
   Ends scan_top(const OneList& list, Segment segment, int level, double pairs_before, Scratch& scratch,
                 std::vector<Change>& changes) const {
-    const auto own = static_cast<std::size_t>(level);
+    const auto own = index(level);
     Items &counted = scratch.counted[own], &paid = scratch.paid[own], &left = scratch.counted[own + 1],
           &left_paid = scratch.paid[own + 1];
     double low = -kInfinity, high = -kInfinity;
@@ -326,7 +322,7 @@ class ListLines : public LineSearch {
       for (std::size_t k = 0; k < counted.size(); ++k) {
         keys[k] = {-(counted.f[k] + middle * counted.g[k]), static_cast<std::uint32_t>(k)};
       }
-      const auto end = keys.begin() + static_cast<std::ptrdiff_t>(list.depth + 1);
+      const auto end = keys.begin() + list.depth + 1;
       std::nth_element(keys.begin(), end - 1, keys.end());
       low = high = kInfinity;
       for (auto key = keys.begin(); key != end; ++key) {
@@ -393,7 +389,7 @@ class ListLines : public LineSearch {
     for (std::size_t k = 0; k < n; ++k) {  // without branches: they would be mispredicted too often
       place += (at[k] <= segment.low) == (turn[k] > 0.0);
       crossings[size] = {at[k], turn[k]};
-      size += static_cast<std::size_t>((segment.low < at[k]) & (at[k] < segment.high));
+      size += index((segment.low < at[k]) & (at[k] < segment.high));
     }
     sort(crossings, size);
     const std::int64_t moved = place < 1 ? 1 : 0,
@@ -463,7 +459,7 @@ class ListLines : public LineSearch {
                  last_cell = static_cast<double>(cells) - 1.0;
     const auto cell_of = [=](const Change& change) {
       const double place = (change.at - segment.low) * scale;
-      return static_cast<std::size_t>(place < last_cell ? place : last_cell);
+      return index(place < last_cell ? place : last_cell);
     };
     start_.assign(cells + 2, 0);
     for (const Chunk& chunk : chunks_) {
@@ -477,8 +473,7 @@ class ListLines : public LineSearch {
     BestInterval best(segment, least, random);
     double last = segment.low;
     for (std::size_t c = 0; c < cells; ++c) {
-      const auto begin = grouped_.begin() + static_cast<std::ptrdiff_t>(start_[c]),
-                 end = grouped_.begin() + static_cast<std::ptrdiff_t>(start_[c + 1]);
+      const auto begin = grouped_.begin() + start_[c], end = grouped_.begin() + start_[c + 1];
       double gained = 0.0, change = 0.0, reached = last;
       for (auto one = begin; one != end; ++one) {
         gained += std::max(one->by, 0.0), change += one->by;
@@ -590,21 +585,8 @@ class ListLines : public LineSearch {
 }  // namespace
 
 std::unique_ptr<LineSearch> search_lists(const Lists& lists, std::size_t observations, std::size_t threads, Stop stop) {
-  const std::size_t items = lists.row.size(), count = lists.weight_at.size();
-  require(lists.offset.size() == items && lists.gain.size() == items && lists.counts.size() == items,
-          "one entry per item");
-  require(items < (std::size_t{1} << 31), "fewer items");
-  require(lists.start.size() == count + 1 && lists.start[0] == 0, "one start per list, and the end");
-  require(lists.start[count] == static_cast<std::int64_t>(items), "lists of all items");
-  require(std::is_sorted(lists.start.begin(), lists.start.end()), "lists follow each other");
-  for (const std::int32_t row : lists.row) require(row >= 0 && static_cast<std::size_t>(row) < observations, "rows");
-  for (std::size_t l = 0; l < count; ++l) {
-    std::int64_t counted = 0;
-    for (std::int64_t i = lists.start[l]; i < lists.start[l + 1]; ++i)
-      counted += lists.counts[static_cast<std::size_t>(i)];
-    require(counted > 0 && lists.weight_at[l] >= 0, "items that count");
-    require(lists.weight_at[l] + counted <= static_cast<std::int64_t>(lists.weight.size()), "a weight for every place");
-  }
+  require(lists.row.size() < (std::size_t{1} << 31), "fewer items");
+  require_places(lists.row, observations, "rows of items");
   return std::make_unique<ListLines>(lists, threads, stop);
 }
 

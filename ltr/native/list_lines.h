@@ -1,10 +1,7 @@
 // Line searches over ranked lists, which list no pairs.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
 
 #include "arrays.h"
 #include "line_search.h"

@@ -1,9 +1,7 @@
 // Numbering of lists given by ids, and sorting by label.
 #include "lists.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 namespace ltr {
 namespace {
@@ -27,7 +25,7 @@ class Numbering {
       if (ids_[at] == id) return numbers_[at];
     }
   }
-  std::size_t count() const { return static_cast<std::size_t>(count_); }
+  std::size_t count() const { return index(count_); }
 
  private:
   std::size_t mask_;
@@ -46,7 +44,7 @@ Groups::Groups(std::span<const std::int64_t> ids) : number_(ids.size()) {
   }
   const std::size_t lists = numbering.count();
   start_.assign(lists + 1, 0);
-  for (const std::int64_t list : number_) ++start_[static_cast<std::size_t>(list) + 1];
+  for (const std::int64_t list : number_) ++start_[index(list) + 1];
   for (std::size_t list = 0; list < lists; ++list) {
     const auto length = static_cast<double>(start_[list + 1]);
     longest_ = std::max(longest_, start_[list + 1]);
@@ -57,7 +55,7 @@ Groups::Groups(std::span<const std::int64_t> ids) : number_(ids.size()) {
   order_.resize(ids.size());
   std::vector<std::size_t> next(start_.begin(), start_.end() - 1);
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    order_[next[static_cast<std::size_t>(number_[i])]++] = static_cast<std::int64_t>(i);
+    order_[next[index(number_[i])]++] = static_cast<std::int64_t>(i);
   }
 }
 
@@ -72,7 +70,7 @@ ByLabel sort_by_label(const double* labels, std::size_t n, Workspace& space) {
   std::size_t found = 0;
   if (counted) {
     std::int32_t next[kCounted] = {};
-    for (std::size_t i = 0; i < n; ++i) ++next[static_cast<std::size_t>(labels[i])];
+    for (std::size_t i = 0; i < n; ++i) ++next[index(labels[i])];
     std::int32_t from = 0;
     for (std::size_t label = kCounted; label-- > 0;) {
       if (next[label] == 0) continue;
@@ -82,11 +80,11 @@ ByLabel sort_by_label(const double* labels, std::size_t n, Workspace& space) {
       from += count;
     }
     for (std::size_t i = 0; i < n; ++i) {
-      order[static_cast<std::size_t>(next[static_cast<std::size_t>(labels[i])]++)] = static_cast<std::int32_t>(i);
+      order[index(next[index(labels[i])]++)] = static_cast<std::int32_t>(i);
     }
   } else {
     for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<std::int32_t>(i);
-    std::stable_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n),
+    std::stable_sort(order.begin(), order.begin() + n,
                      [labels](std::int32_t i, std::int32_t k) { return labels[i] > labels[k]; });
     for (std::size_t at = 0; at < n; ++at) {
       if (at == 0 || labels[order[at]] < labels[order[at - 1]]) begin[found++] = static_cast<std::int32_t>(at);

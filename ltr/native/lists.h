@@ -1,11 +1,6 @@
 // Ranked lists as losses read them: a batch of scores, labels, mask and weights, one list after the other.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "arrays.h"
 
 namespace ltr {

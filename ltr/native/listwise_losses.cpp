@@ -1,7 +1,5 @@
 // Losses that are sums over items: negative log-likelihoods of labels (logistic), of the top item (ListNet, softmax)
 // and of the order of a list (ListMLE).
-#include <algorithm>
-#include <cmath>
 
 #include "losses.h"
 #include "vector_math.h"
@@ -9,7 +7,6 @@
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLeast = std::numeric_limits<double>::min();  // an item of positive weight counts, however little
 constexpr double kFar = 1e4;                                   // score of an item of label 1 whose loss is 0
 
@@ -190,11 +187,48 @@ double scaled(double value, double unit, const List& list, const Options& option
   return value * unit;
 }
 
+double logistic_curvature(const List& list, const Options& options) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < list.n; ++i) total += list.weights == nullptr ? 1.0 : list.weights[i];
+  const double unit = options.mean ? 1.0 / total : 1.0;
+  for (std::size_t i = 0; i < list.n; ++i) {
+    const double far = exp_of(-std::abs(list.scores[i])), inverse = 1.0 / (1.0 + far);
+    list.slopes[i] = far * inverse * inverse * ((list.weights == nullptr ? 1.0 : list.weights[i]) * unit);
+  }
+  return 0.0;
+}
+
+// With Q the probabilities of the scores, write `total` times the second derivatives, which are Q (1 - Q).
+double drawn_curvature(const List& list, double total, Workspace& space) {
+  const std::size_t n = list.n;
+  if (n == 0) return 0.0;
+  double* terms = space.take(n);
+  const double highest = largest_of(list.scores, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    terms[i] = (list.scores[i] - highest) + (list.weights == nullptr ? 0.0 : std::log(list.weights[i]));
+  }
+  const double drawn = exponentiate(terms, largest_of(terms, n), list.slopes, n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const double share = list.slopes[i] / drawn;
+    list.slopes[i] = total * (share * (1.0 - share));
+  }
+  return 0.0;
+}
+
+double softmax_curvature(const List& list, const Options& options, Workspace& space) {
+  double total = 0.0;
+  for (std::size_t i = 0; i < list.n; ++i) {
+    total += list.labels[i] * (list.weights == nullptr ? 1.0 : list.weights[i]);
+  }
+  return drawn_curvature(list, options.mean && total > 0.0 ? 1.0 : total, space);
+}
+
 }  // namespace
 
 // The mean or sum of log(1 + exp(-s)) over items of label 1 and log(1 + exp(s)) over items of label 0.
-double logistic(const List& list, const Options& options, Workspace& space) {
+double logistic(const List& list, const Options& options, Workspace& space, bool curvature) {
   const std::size_t n = list.n;
+  if (curvature) return logistic_curvature(list, options);
   if (!binary(list.labels, n)) return kRefused;
   if (n == 0) return 0.0;
   if (list.weights == nullptr) {
@@ -220,22 +254,12 @@ double logistic(const List& list, const Options& options, Workspace& space) {
   return options.mean ? value : scaled(value, heaviest, list, options);
 }
 
-double logistic_curvature(const List& list, const Options& options, Workspace&) {
-  double total = 0.0;
-  for (std::size_t i = 0; i < list.n; ++i) total += list.weights == nullptr ? 1.0 : list.weights[i];
-  const double unit = options.mean ? 1.0 / total : 1.0;
-  for (std::size_t i = 0; i < list.n; ++i) {
-    const double far = exp_of(-std::abs(list.scores[i])), inverse = 1.0 / (1.0 + far);
-    list.slopes[i] = far * inverse * inverse * ((list.weights == nullptr ? 1.0 : list.weights[i]) * unit);
-  }
-  return 0.0;
-}
-
 // The cross entropy of w exp(label / temperature) and w exp(score), each divided by its sum, where the weight of an
 // item is left out of the logarithm: sum over i of P_i (log sum of w exp(s) - s_i). The logarithm of the largest
 // weighted exponential is added to distances from the highest score and not to scores, beside which it could be lost.
-double list_net(const List& list, const Options& options, Workspace& space) {
+double list_net(const List& list, const Options& options, Workspace& space, bool curvature) {
   const std::size_t n = list.n;
+  if (curvature) return drawn_curvature(list, 1.0, space);
   if (n == 0) return 0.0;
   double* shares = space.take(n);
   if (options.temperature != 1.0) {
@@ -260,34 +284,10 @@ double list_net(const List& list, const Options& options, Workspace& space) {
   return cross_entropy(list.scores, highest, labels, scores, std::log(heaviest), shares, list.slopes, n);
 }
 
-namespace {
-
-// With Q the probabilities of the scores, write `total` times the second derivatives, which are Q (1 - Q).
-double drawn_curvature(const List& list, double total, Workspace& space) {
-  const std::size_t n = list.n;
-  if (n == 0) return 0.0;
-  double* terms = space.take(n);
-  const double highest = largest_of(list.scores, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    terms[i] = (list.scores[i] - highest) + (list.weights == nullptr ? 0.0 : std::log(list.weights[i]));
-  }
-  const double drawn = exponentiate(terms, largest_of(terms, n), list.slopes, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const double share = list.slopes[i] / drawn;
-    list.slopes[i] = total * (share * (1.0 - share));
-  }
-  return 0.0;
-}
-
-}  // namespace
-
-double list_net_curvature(const List& list, const Options&, Workspace& space) {
-  return drawn_curvature(list, 1.0, space);
-}
-
 // The mean or sum of -log Q_i over the items, each as often as its label and weight say, with Q the probabilities of
 // the scores. Labels and weights are divided by the largest of the list before they are added up.
-double softmax(const List& list, const Options& options, Workspace& space) {
+double softmax(const List& list, const Options& options, Workspace& space, bool curvature) {
+  if (curvature) return softmax_curvature(list, options, space);
   const std::size_t n = list.n;
   const double best = n == 0 ? 0.0 : largest_of(list.labels, n);
   if (best == 0.0) {
@@ -308,16 +308,6 @@ double softmax(const List& list, const Options& options, Workspace& space) {
   return options.mean ? value : scaled(scaled(value, heaviest, list, options), best, list, options);
 }
 
-double softmax_curvature(const List& list, const Options& options, Workspace& space) {
-  double total = 0.0;
-  for (std::size_t i = 0; i < list.n; ++i) {
-    total += list.labels[i] * (list.weights == nullptr ? 1.0 : list.weights[i]);
-  }
-  return drawn_curvature(list, options.mean && total > 0.0 ? 1.0 : total, space);
-}
-
-namespace {
-
 // The mean or sum, over the items i that have one of a lower label, of ``log sum of w exp(s) - s_i``, the sum over all
 // items whose label is not above that of i.
 //
@@ -330,7 +320,7 @@ namespace {
 // a probability of q, is ``w_k exp(s_k - L_g) R_g - (w_k exp(s_k - L_g))^2 T_g`` with
 // ``T_g = W_g + T_{g+1} exp(2 (L_g - L_{g+1}))``. L_g is kept as the highest score so far plus the logarithm of the sum
 // of exponentials of distances from it.
-double order_likelihood(const List& list, const Options& options, Workspace& space, bool curvature) {
+double list_mle(const List& list, const Options& options, Workspace& space, bool curvature) {
   const std::size_t n = list.n;
   const ByLabel by_label = sort_by_label(list.labels, n, space);
   const std::size_t labels = by_label.labels();
@@ -351,7 +341,7 @@ double order_likelihood(const List& list, const Options& options, Workspace& spa
     logs[at] = list.weights == nullptr ? 0.0 : std::log(shares[at]);
   }
   double *highest = space.take(labels), *rest = space.take(labels), *weights = space.take(labels);
-  const auto begin = [&](std::size_t label) { return static_cast<std::size_t>(by_label.begin[label]); };
+  const auto begin = [&](std::size_t label) { return index(by_label.begin[label]); };
   // labels are numbered downwards here: the last is the lowest
   double value = 0.0, counted = 0.0, far = -kInfinity, log_rest = -kInfinity;
   for (std::size_t label = labels; label-- > 0;) {
@@ -397,17 +387,6 @@ double order_likelihood(const List& list, const Options& options, Workspace& spa
   if (!options.mean) return scaled(value, heaviest, list, options);
   for (std::size_t i = 0; i < n; ++i) list.slopes[i] /= counted;
   return value / counted;
-}
-
-}  // namespace
-
-double list_mle(const List& list, const Options& options, Workspace& space) {
-  return order_likelihood(list, options, space, false);
-}
-
-double list_mle_curvature(const List& list, const Options& options, Workspace& space) {
-  order_likelihood(list, options, space, true);
-  return 0.0;
 }
 
 }  // namespace ltr

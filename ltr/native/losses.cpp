@@ -4,14 +4,12 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <exception>
 #include <map>
 #include <type_traits>
-#include <utility>
 
+#include "bindings.h"
 #include "module.h"
 #include "workers.h"
 
@@ -24,38 +22,27 @@ constexpr std::size_t kMerged = 1024;  // items of short lists that are read tog
 constexpr std::size_t kChunks = 8;     // parts of the work of each thread
 
 struct Named {
-  Kernel kernel, derivatives;
-  bool of_pairs;          // whether its time grows with the square of the length of a list
+  Kernel kernel;
+  bool of_pairs = false;  // whether its time grows with the square of the length of a list
   bool of_items = false;  // whether it is a mean or sum of losses of single items
   bool amounts = false;   // whether labels are amounts, of which none is negative
+  Kernel both = nullptr;  // what writes slopes and curvatures together, in near-linear time; the value is 0
 };
-
-// Both derivatives by one kernel for each.
-template <Kernel slope, Kernel curvature>
-double one_by_one(const List& list, const Options& options, Workspace& space) {
-  const double value = slope(list, options, space);
-  space.reset(list.n);
-  List other = list;
-  other.slopes = list.curvatures;
-  curvature(other, options, space);
-  return value;
-}
 
 const std::map<std::string, Named>& kernels() {
   static const std::map<std::string, Named> table = {
-      {"ranknet", {ranknet, one_by_one<ranknet, ranknet_curvature>, true}},
-      {"ranknet_slope", {ranknet_derivatives, ranknet_derivatives, false}},
-      {"hinge", {hinge, one_by_one<hinge, hinge_curvature>, true}},
-      {"squared_hinge", {squared_hinge, one_by_one<squared_hinge, squared_hinge_curvature>, true}},
-      {"exponential", {exponential, one_by_one<exponential, exponential_curvature>, false}},
-      {"exponential_push", {exponential_push, one_by_one<exponential_push, exponential_push_curvature>, false}},
-      {"logistic_push", {logistic_push, one_by_one<logistic_push, logistic_push_curvature>, true}},
-      {"logistic", {logistic, one_by_one<logistic, logistic_curvature>, false, true, true}},
-      {"list_net", {list_net, one_by_one<list_net, list_net_curvature>, false}},
-      {"softmax", {softmax, one_by_one<softmax, softmax_curvature>, false, false, true}},
-      {"list_mle", {list_mle, one_by_one<list_mle, list_mle_curvature>, false}},
-      {"lambda", {lambda, one_by_one<lambda, lambda_curvature>, true, false, true}},
-      {"smooth", {smooth, one_by_one<smooth, smooth_curvature>, true, false, true}},
+      {"ranknet", {.kernel = ranknet, .of_pairs = true, .both = ranknet_derivatives}},
+      {"hinge", {.kernel = hinge, .of_pairs = true}},
+      {"squared_hinge", {.kernel = squared_hinge, .of_pairs = true}},
+      {"exponential", {.kernel = exponential}},
+      {"exponential_push", {.kernel = exponential_push}},
+      {"logistic_push", {.kernel = logistic_push, .of_pairs = true}},
+      {"logistic", {.kernel = logistic, .of_items = true, .amounts = true}},
+      {"list_net", {.kernel = list_net}},
+      {"softmax", {.kernel = softmax, .amounts = true}},
+      {"list_mle", {.kernel = list_mle}},
+      {"lambda", {.kernel = lambda, .of_pairs = true, .amounts = true}},
+      {"smooth", {.kernel = smooth, .of_pairs = true, .amounts = true}},
   };
   return table;
 }
@@ -146,10 +133,23 @@ struct Buffers {
 };
 
 struct Task {
-  Kernel kernel;
+  Named loss;
   Options options;
-  double unit;   // by which slopes are multiplied
-  bool amounts;  // whether labels must not be negative
+  double unit;  // by which slopes are multiplied
+  bool curvatures;
+
+  // Return the value of a list and write its slopes and, where they are asked for, its curvatures.
+  double operator()(const List& list, Workspace& space) const {
+    if (curvatures && loss.both != nullptr) return loss.both(list, options, space, true);
+    const double value = loss.kernel(list, options, space, false);
+    if (curvatures) {
+      space.reset(list.n);
+      List other = list;
+      other.slopes = list.curvatures;
+      loss.kernel(other, options, space, true);
+    }
+    return value;
+  }
 };
 
 // Write the value of a list, its slopes and, where they are asked for, its curvatures; return whether the list is
@@ -161,10 +161,11 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   own.reset(length);
   const bool in_order = batch.groups == nullptr || batch.groups->order().empty();
   if (in_order && batch.mask == nullptr && batch.weights == nullptr) {
-    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data(), task.amounts))
+    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data(),
+             task.loss.amounts))
       return false;
     const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data(), own.curvatures.data()};
-    *value = task.kernel(given, task.options, own.space);
+    *value = task(given, own.space);
     write(own.slopes.data(), task.unit, length, slopes + begin);
     if (curvatures != nullptr) write(own.curvatures.data(), task.unit, length, curvatures + begin);
     return !std::isnan(*value);
@@ -175,7 +176,7 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   std::size_t n = 0;
   bool bad = false;
   for (std::size_t at = begin; at < begin + length; ++at) {
-    const std::size_t item = in_order ? at : static_cast<std::size_t>(batch.groups->order()[at]);
+    const std::size_t item = in_order ? at : index(batch.groups->order()[at]);
     slopes[item] = 0;
     if (curvatures != nullptr) curvatures[item] = 0;
     if (batch.mask != nullptr && batch.mask[item] == 0) continue;
@@ -188,7 +189,7 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
     }
     ++n;
   }
-  bad |= read(scores, labels, n, own.scores.data(), own.labels.data(), task.amounts);
+  bad |= read(scores, labels, n, own.scores.data(), own.labels.data(), task.loss.amounts);
   if (bad) return false;
   if (batch.weights != nullptr) {
     std::size_t kept = 0;
@@ -204,7 +205,7 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   own.space.reset(length);
   const double* weights = batch.weights == nullptr ? nullptr : own.weights.data();
   const List given{n, own.scores.data(), own.labels.data(), weights, own.slopes.data(), own.curvatures.data()};
-  *value = task.kernel(given, task.options, own.space);
+  *value = task(given, own.space);
   if (std::isnan(*value)) return false;
   const auto scatter = [&](const double* from, Score* to) {
     own.space.reset(length);
@@ -220,8 +221,8 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
 template <class Score, class Label>
 bool evaluate_lists(const Batch<Score, Label>& batch, const Task& task, double work, std::size_t threads,
                     std::vector<double>& values, Score* slopes, Score* curvatures) {
-  threads = std::clamp<std::size_t>(static_cast<std::size_t>(work / kThreadWork), 1,
-                                    std::max<std::size_t>(std::min(threads, batch.lists), 1));
+  threads =
+      std::clamp<std::size_t>(index(work / kThreadWork), 1, std::max<std::size_t>(std::min(threads, batch.lists), 1));
   const std::size_t step = threads == 1 ? batch.lists : batch.lists / (kChunks * threads) + 1;
   std::atomic<std::size_t> next{0};
   std::atomic<bool> accepted{true};
@@ -363,8 +364,8 @@ class ListLoss {
         lists,
         length,
         items};
-    Task task{second != nullptr ? named_.derivatives : named_.kernel, options_,
-              how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0, named_.amounts};
+    Task task{named_, options_, how == Reduction::mean && lists > 0 ? 1.0 / static_cast<double>(lists) : 1.0,
+              second != nullptr};
     task.options.largest = std::numeric_limits<Score>::max();
     task.options.single = std::is_same_v<Score, float>;
     task.options.rank_weights = rank_weights_;
@@ -377,11 +378,11 @@ class ListLoss {
       batch.lists = (items + batch.length - 1) / batch.length;
     }
     const double pairs = groups != nullptr ? groups->pairs() : static_cast<double>(items) * static_cast<double>(length);
-    const double work = 5.0 * static_cast<double>(items) + (named_.of_pairs ? 0.5 * pairs : 0.0);
+    const bool visits = named_.of_pairs && (second == nullptr || named_.both == nullptr);
+    const double work = 5.0 * static_cast<double>(items) + (visits ? 0.5 * pairs : 0.0);
     const nb::gil_scoped_release release;
     std::vector<double> found(batch.lists);
-    if (!evaluate_lists(batch, task, work, static_cast<std::size_t>(std::max<std::int64_t>(threads, 1)), found,
-                        gradient, second)) {
+    if (!evaluate_lists(batch, task, work, index(std::max<std::int64_t>(threads, 1)), found, gradient, second)) {
       return false;
     }
     if (how == Reduction::none) {
@@ -414,7 +415,7 @@ void add_moments(Vector<double> q, Vector<std::int64_t> bins, Vector<double> pla
   const nb::gil_scoped_release release;
   const auto rows = view(total);
   for (std::size_t i = 0; i < q.shape(0); ++i) {
-    const auto row = rows[static_cast<std::size_t>(view(bins)[i])];
+    const auto row = rows[index(view(bins)[i])];
     const double t = view(place)[i], charge = view(q)[i];
     double before = 1.0, current = t;
     row[0] += charge;
@@ -433,7 +434,7 @@ void interpolate(Rows<double> coefficients, Vector<std::int64_t> bins, Vector<do
   const nb::gil_scoped_release release;
   const auto rows = view(coefficients);
   for (std::size_t i = 0; i < out.shape(0); ++i) {
-    const auto row = rows[static_cast<std::size_t>(view(bins)[i])];
+    const auto row = rows[index(view(bins)[i])];
     const double t = view(place)[i];
     double after = 0.0, current = 0.0;
     for (std::size_t r = row.size() - 1; r > 0; --r) after = std::exchange(current, 2.0 * t * current - after + row[r]);

@@ -1,16 +1,10 @@
 // Losses of ranked lists: the value of one list and its gradient. `losses.cpp` reads the lists and calls these kernels.
 //
 // A kernel returns the value and writes the slopes, in float64. NaN instead of a value says that the inputs must be
-// looked at in Python, which raises an error or takes another way.
-//
-// Each loss has a second kernel, `..._curvature`, that returns 0 and writes in place of the slopes, for each score, the
-// second derivative of the value in this score alone, or a bound above it where that is not simple (see each kernel).
-// RankNet's near-linear form has one kernel for both, `ranknet_derivatives`.
+// looked at in Python, which raises an error or takes another way. With `curvature` the value means nothing else, and
+// in place of the slopes the kernel writes, for each score, the second derivative of the value in this score alone, or
+// a bound above it where that is not simple (see each kernel).
 #pragma once
-
-#include <cstdint>
-#include <limits>
-#include <span>
 
 #include "lists.h"
 
@@ -31,37 +25,25 @@ struct Options {
   double temperature = 1.0;
 };
 
-using Kernel = double (*)(const List&, const Options&, Workspace&);
+using Kernel = double (*)(const List&, const Options&, Workspace&, bool curvature);
 
-double ranknet(const List& list, const Options& options, Workspace& space);
-double hinge(const List& list, const Options& options, Workspace& space);
-double squared_hinge(const List& list, const Options& options, Workspace& space);
-double exponential(const List& list, const Options& options, Workspace& space);
-double exponential_push(const List& list, const Options& options, Workspace& space);
-double logistic_push(const List& list, const Options& options, Workspace& space);
-double logistic(const List& list, const Options& options, Workspace& space);
-double list_net(const List& list, const Options& options, Workspace& space);
-double softmax(const List& list, const Options& options, Workspace& space);
-double list_mle(const List& list, const Options& options, Workspace& space);
-double lambda(const List& list, const Options& options, Workspace& space);
-double smooth(const List& list, const Options& options, Workspace& space);
+double ranknet(const List& list, const Options& options, Workspace& space, bool curvature);
+double hinge(const List& list, const Options& options, Workspace& space, bool curvature);
+double squared_hinge(const List& list, const Options& options, Workspace& space, bool curvature);
+double exponential(const List& list, const Options& options, Workspace& space, bool curvature);
+double exponential_push(const List& list, const Options& options, Workspace& space, bool curvature);
+double logistic_push(const List& list, const Options& options, Workspace& space, bool curvature);
+double logistic(const List& list, const Options& options, Workspace& space, bool curvature);
+double list_net(const List& list, const Options& options, Workspace& space, bool curvature);
+double softmax(const List& list, const Options& options, Workspace& space, bool curvature);
+double list_mle(const List& list, const Options& options, Workspace& space, bool curvature);
+double lambda(const List& list, const Options& options, Workspace& space, bool curvature);
+double smooth(const List& list, const Options& options, Workspace& space, bool curvature);
 
-// Slopes and curvatures of RankNet together, in near-linear time; the value is 0. Short lists by all their pairs.
-double ranknet_derivatives(const List& list, const Options& options, Workspace& space);
+// RankNet's slopes and curvatures, which are written together, in near-linear time; the value is 0. Short lists by all
+// their pairs.
+double ranknet_derivatives(const List& list, const Options& options, Workspace& space, bool);
 double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space);
-
-double ranknet_curvature(const List& list, const Options& options, Workspace& space);
-double hinge_curvature(const List& list, const Options& options, Workspace& space);
-double squared_hinge_curvature(const List& list, const Options& options, Workspace& space);
-double exponential_curvature(const List& list, const Options& options, Workspace& space);
-double exponential_push_curvature(const List& list, const Options& options, Workspace& space);
-double logistic_push_curvature(const List& list, const Options& options, Workspace& space);
-double logistic_curvature(const List& list, const Options& options, Workspace& space);
-double list_net_curvature(const List& list, const Options& options, Workspace& space);
-double softmax_curvature(const List& list, const Options& options, Workspace& space);
-double list_mle_curvature(const List& list, const Options& options, Workspace& space);
-double lambda_curvature(const List& list, const Options& options, Workspace& space);
-double smooth_curvature(const List& list, const Options& options, Workspace& space);
 
 constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
 

@@ -4,10 +4,7 @@
 // `ltr.exact.levels` by 1, in constant time as shown there.
 #include "pair_lines.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <vector>
 
 namespace ltr {
 namespace {
@@ -73,17 +70,17 @@ class Counter {
  public:
   explicit Counter(const Levels& levels)
       : contribution_(levels.contribution.begin(), levels.contribution.end()),
-        fewer_(static_cast<std::size_t>(levels.counts_size)),
+        fewer_(index(levels.counts_size)),
         least_(levels.least.begin(), levels.least.end()),
         penalty_(levels.penalty.begin(), levels.penalty.end()),
         room_(levels.least.size()),
         shift_(levels.shift) {
     std::vector<std::size_t> objective(levels.table.size());  // of each level
     for (std::size_t o = 0; o < levels.least.size(); ++o) {
-      for (auto l = static_cast<std::size_t>(levels.first_level[o + 1]); l < objective.size(); ++l) ++objective[l];
+      for (auto l = index(levels.first_level[o + 1]); l < objective.size(); ++l) ++objective[l];
     }
     for (const std::int64_t level : levels.level) {
-      const auto l = static_cast<std::size_t>(level);
+      const auto l = index(level);
       places_.push_back({levels.table[l], levels.counts_at[l], objective[l]});
     }
     for (std::size_t l = 0; l < levels.table.size(); ++l) {
@@ -104,9 +101,9 @@ class Counter {
     for (std::size_t i = 0; i < places_.size(); ++i) {
       const Place& place = places_[i];
       if (place.counts_at < 0) {
-        of(place.objective, value) += contribution_[static_cast<std::size_t>(place.table + counts_[i])];
+        of(place.objective, value) += contribution_[index(place.table + counts_[i])];
       } else {
-        ++fewer_[static_cast<std::size_t>(place.counts_at + counts_[i] + 1)];
+        ++fewer_[index(place.counts_at + counts_[i] + 1)];
       }
     }
     for (const Shared& shared : shared_) {
@@ -129,7 +126,7 @@ class Counter {
   double win(std::size_t i) {
     const std::int32_t c = counts_[i]--;
     std::int64_t here = places_[i].table + c;
-    if (places_[i].counts_at >= 0) here += fewer_[static_cast<std::size_t>(places_[i].counts_at + c)]++;
+    if (places_[i].counts_at >= 0) here += fewer_[index(places_[i].counts_at + c)]++;
     const double* entry = contribution_.data() + here;
     return changed(places_[i].objective, entry[-1] - entry[0]);
   }
@@ -137,7 +134,7 @@ class Counter {
   double lose(std::size_t i) {
     const std::int32_t c = ++counts_[i];
     std::int64_t here = places_[i].table + c;
-    if (places_[i].counts_at >= 0) here += --fewer_[static_cast<std::size_t>(places_[i].counts_at + c)];
+    if (places_[i].counts_at >= 0) here += --fewer_[index(places_[i].counts_at + c)];
     const double* entry = contribution_.data() + here;
     return changed(places_[i].objective, entry[0] - entry[-1]);
   }
@@ -189,7 +186,7 @@ class Breakpoints {
   std::size_t cells() const { return cells_; }
   double at(std::size_t e) const { return grouped_at_[e]; }
   std::int32_t item(std::size_t e) const { return grouped_item_[e]; }
-  std::size_t start(std::size_t group) const { return static_cast<std::size_t>(start_[group]); }
+  std::size_t start(std::size_t group) const { return index(start_[group]); }
 
   // Add those breakpoints of a positive's pairs that are inside the segment.
   void add(Segment segment, const double* at, const double* slope, std::size_t n, std::int32_t positive) {
@@ -197,7 +194,7 @@ class Breakpoints {
     for (std::size_t k = 0; k < n; ++k) {  // without branches: they would be mispredicted too often
       at_[size] = at[k];
       item_[size] = positive ^ static_cast<std::int32_t>(std::bit_cast<std::int64_t>(slope[k]) >> 63);
-      size += static_cast<std::size_t>((segment.low < at[k]) & (at[k] < segment.high));
+      size += index((segment.low < at[k]) & (at[k] < segment.high));
     }
     size_ = size;
   }
@@ -208,10 +205,10 @@ class Breakpoints {
     find_groups(at_.get(), item_.get(), size_, segment.low, scale, static_cast<double>(cells_) - 1.0, group_.get());
     std::int32_t* const next = start_.get() + 1;  // where the next breakpoint of a group goes
     std::fill_n(start_.get(), 2 * cells_ + 2, 0);
-    for (std::size_t e = 0; e < size_; ++e) ++next[static_cast<std::size_t>(group_[e]) + 1];
+    for (std::size_t e = 0; e < size_; ++e) ++next[index(group_[e]) + 1];
     for (std::size_t group = 1; group <= 2 * cells_; ++group) next[group] += next[group - 1];
     for (std::size_t e = 0; e < size_; ++e) {
-      const auto to = static_cast<std::size_t>(next[group_[e]]++);
+      const auto to = index(next[group_[e]]++);
       grouped_at_[to] = at_[e];
       grouped_item_[to] = item_[e];
     }
@@ -261,7 +258,6 @@ class PairLines : public LineSearch {
     for (auto* values : {&lower_f_, &lower_g_, &slope_, &at_}) values->resize(longest);
   }
 
-  // Return the statistic of scores f = X w, with the limits of all pairs multiplied by a share.
   double value(std::span<const double> f, double share) override {
     const std::span<std::int32_t> counts = counter_.counts();
     std::fill(counts.begin(), counts.end(), 0);
@@ -279,12 +275,6 @@ class PairLines : public LineSearch {
     return counter_.value();
   }
 
-  // Return the best value of the statistic at scores f + t g over low < t < high, and a t that attains it.
-  //
-  // t is the middle of an interval between breakpoints; of several best intervals one is drawn with probability
-  // proportional to its length. Intervals shorter than a tiny share of the segment are skipped. The answer is (-inf,
-  // low) if the segment is empty, if no value is `least` or more, or if the search was stopped.
-  //
   // Only some breakpoints need to be sorted. As the value falls with the counts, it is in no interval of a cell above
   // that with all pairs won that are won in the cell, and none lost. Where this is too low to matter, the pairs that
   // are lost in the cell follow, in any order, and the next cell is reached.
@@ -334,8 +324,6 @@ class PairLines : public LineSearch {
     std::size_t lower, limit, size;  // where the lower observations and the limits start, and how many there are
   };
 
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
   // Find the pairs of each positive. Positives with the same lower observations, or limits, share them.
   void find_rows(const Pairs& pairs) {
     for (std::size_t first = 0, end = 0; first < pairs.positive.size(); first = end) {
@@ -345,12 +333,12 @@ class PairLines : public LineSearch {
       const auto below = pairs.below.subspan(first, row.size);
       const auto limit = pairs.limit.subspan(first, row.size);
       const Row* previous = !rows_.empty() && rows_.back().size == row.size ? &rows_.back() : nullptr;
-      if (previous && std::equal(below.begin(), below.end(), lower_.begin() + offset(previous->lower))) {
+      if (previous && std::equal(below.begin(), below.end(), lower_.begin() + previous->lower)) {
         row.lower = previous->lower;
       } else {
         lower_.insert(lower_.end(), below.begin(), below.end());
       }
-      if (previous && std::equal(limit.begin(), limit.end(), limit_.begin() + offset(previous->limit))) {
+      if (previous && std::equal(limit.begin(), limit.end(), limit_.begin() + previous->limit)) {
         row.limit = previous->limit;
       } else {
         limit_.insert(limit_.end(), limit.begin(), limit.end());
@@ -358,8 +346,6 @@ class PairLines : public LineSearch {
       rows_.push_back(row);
     }
   }
-
-  static std::ptrdiff_t offset(std::size_t at) { return static_cast<std::ptrdiff_t>(at); }
 
   void gather_lower(const Row& row, const Row* previous, std::span<const double> f, std::span<const double> g) {
     if (previous && previous->lower == row.lower) return;
@@ -413,60 +399,14 @@ class PairLines : public LineSearch {
   std::vector<double> lower_f_, lower_g_, slope_, at_;  // of the lower observations, and the pairs, under examination
 };
 
-bool indices(std::span<const std::int32_t> values, std::size_t size) {
-  return std::all_of(values.begin(), values.end(),
-                     [=](std::int32_t i) { return i >= 0 && static_cast<std::size_t>(i) < size; });
-}
-
-// Check that no kernel reads past the end of an array of the pairs.
-void check(const Pairs& pairs, std::size_t positives, std::size_t observations) {
-  const std::size_t n = pairs.positive.size();
-  require(pairs.above.size() == n && pairs.below.size() == n && pairs.limit.size() == n, "one entry per pair");
-  require(n < (std::size_t{1} << 31), "fewer pairs");
-  require(indices(pairs.above, observations) && indices(pairs.below, observations), "observations of pairs");
-  require(indices(pairs.positive, positives), "positives of pairs");
-  for (std::size_t q = 1; q < n; ++q) {
-    const bool same = pairs.positive[q - 1] == pairs.positive[q] && pairs.above[q - 1] == pairs.above[q];
-    require(same || pairs.positive[q - 1] < pairs.positive[q], "pairs sorted by positive");
-  }
-}
-
-// The same for the levels.
-void check(const Levels& levels, std::span<const std::int32_t> positive) {
-  const std::size_t n = levels.level.size(), size = levels.table.size();
-  require(levels.most_lost.size() == size && levels.counts_at.size() == size, "one entry per level");
-  require(levels.start.size() == size + 1 && levels.start[0] == 0, "levels of all positives");
-  require(levels.start[size] == static_cast<std::int64_t>(n), "levels of all positives");
-  require(levels.counts_size >= 0, "room for counts");
-  require(levels.first_level.size() == levels.least.size() + 2 && levels.penalty.size() == levels.least.size() &&
-              levels.first_level.front() == 0 && levels.first_level.back() == static_cast<std::int64_t>(size),
-          "levels of each objective");
-  require(std::is_sorted(levels.first_level.begin(), levels.first_level.end()), "levels of each objective");
-  std::vector<std::int64_t> pairs(n);
-  for (const std::int32_t i : positive) ++pairs[static_cast<std::size_t>(i)];
-  std::size_t i = 0;
-  for (std::size_t level = 0; level < size; ++level) {
-    const std::int64_t positives = levels.start[level + 1] - levels.start[level], lost = levels.most_lost[level];
-    const std::int64_t table = levels.table[level], counts_at = levels.counts_at[level];
-    const auto entries = static_cast<std::int64_t>(levels.contribution.size());
-    require(positives > 0 && positives <= static_cast<std::int64_t>(n - i), "levels follow each other");
-    require(lost >= 0 && lost < entries && table >= 0 && table < entries, "statistic tables");
-    require(table + positives - 1 + lost < entries, "statistic tables");
-    require(counts_at >= 0 ? lost + 1 < levels.counts_size && counts_at < levels.counts_size - lost - 1
-                           : counts_at == -1 && positives == 1,
-            "room for counts");
-    for (const auto end = static_cast<std::size_t>(levels.start[level + 1]); i < end; ++i) {
-      require(levels.level[i] == static_cast<std::int64_t>(level) && pairs[i] <= lost, "positives of levels");
-    }
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<LineSearch> search_pairs(const Pairs& pairs, const Levels& levels, std::size_t observations,
                                          Stop stop) {
-  check(pairs, levels.level.size(), observations);
-  check(levels, pairs.positive);
+  require(pairs.positive.size() < (std::size_t{1} << 31), "fewer pairs");
+  require_places(pairs.above, observations, "observations of pairs");
+  require_places(pairs.below, observations, "observations of pairs");
+  require_places(pairs.positive, levels.level.size(), "positives of pairs");
   return std::make_unique<PairLines>(pairs, levels, stop);
 }
 

@@ -1,10 +1,7 @@
 // Line searches over listed pairs, which visit every value that the statistic takes on a line.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
 
 #include "arrays.h"
 #include "line_search.h"

@@ -9,8 +9,6 @@
 // If the scores of a list are at most `kClose` apart, exp(s_k - s_i) = exp(s_k - c) exp(c - s_i) takes two exponentials
 // per item instead of one per pair. The exponents are then at most 32 in size, so that rounding them changes the result
 // by less than 4e-15.
-#include <algorithm>
-#include <cmath>
 
 #include "losses.h"
 #include "sorted_list.h"
@@ -49,29 +47,39 @@ Exponentials exponentials(const Sorted& x, Workspace& space) {
 
 // --- the mean or sum over pairs ------------------------------------------------------------------------------------
 
-// Sums over the lower items k of one item i: of share * value, of share * slope; each k gets its part of the slope.
+// Sums over the lower items k of one item i: of share * value, of share * slope; each k gets its part of the slope. Of
+// curvatures there are no values, and i and k have the same sign.
 struct Row {
   double value = 0.0, slope = 0.0;
 };
 
-template <class Pair>
+template <bool curvature, class Pair>
 [[gnu::always_inline]] inline Row over_row(double score, double share, const double* scores, const double* shares,
                                            double* slopes, std::size_t n, Pair pair) {
   double value = 0.0, slope = 0.0;
 #pragma omp simd reduction(+ : value, slope)
   for (std::size_t k = 0; k < n; ++k) {
     double step;
-    value += shares[k] * pair(score - scores[k], step);
+    const double own = pair(score - scores[k], step);
+    if constexpr (!curvature) value += shares[k] * own;
     step *= shares[k];
     slope += step;
-    slopes[k] -= share * step;
+    slopes[k] += curvature ? share * step : -(share * step);
   }
   return {value, slope};
 }
 
+// A hinge is straight but for its kink: its pairs of a loss above 0 count as curvature 1, the size of their slopes. The
+// Newton step of any set of items is then their balance of pairs to win, at most 1, which is the margin of the hinge.
 LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
-                               std::size_t n) {
-  return over_row(score, share, scores, shares, slopes, n, [](double z, double& step) {
+                               std::size_t n, bool curvature) {
+  if (curvature) {
+    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
+      step = z < 1.0 ? 1.0 : 0.0;
+      return 0.0;
+    });
+  }
+  return over_row<false>(score, share, scores, shares, slopes, n, [](double z, double& step) {
     const double missing = 1.0 - z;
     step = missing > 0.0 ? -1.0 : 0.0;
     return missing > 0.0 ? missing : 0.0;
@@ -80,9 +88,15 @@ LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores,
 
 // The slope stops growing where the square leaves the range.
 LTR_MULTIVERSION Row squared_hinge_row(double score, double share, const double* scores, const double* shares,
-                                       double* slopes, std::size_t n) {
+                                       double* slopes, std::size_t n, bool curvature) {
+  if (curvature) {
+    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
+      step = z < 1.0 ? 2.0 : 0.0;
+      return 0.0;
+    });
+  }
   const double largest = kLargestRoot;
-  return over_row(score, share, scores, shares, slopes, n, [largest](double z, double& step) {
+  return over_row<false>(score, share, scores, shares, slopes, n, [largest](double z, double& step) {
     const double missing = 1.0 - z > 0.0 ? 1.0 - z : 0.0;
     step = -2.0 * (missing < largest ? missing : largest);
     return missing * missing;
@@ -90,12 +104,61 @@ LTR_MULTIVERSION Row squared_hinge_row(double score, double share, const double*
 }
 
 LTR_MULTIVERSION Row logistic_row(double score, double share, const double* scores, const double* shares,
-                                  double* slopes, std::size_t n) {
-  return over_row(score, share, scores, shares, slopes, n, [](double z, double& step) {
+                                  double* slopes, std::size_t n, bool curvature) {
+  if (curvature) {
+    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
+      const double far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
+      step = far * inverse * inverse;
+      return 0.0;
+    });
+  }
+  return over_row<false>(score, share, scores, shares, slopes, n, [](double z, double& step) {
     const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
     step = z > 0.0 ? -far * inverse : -inverse;
     return log_of_one_plus(far) + (z > 0.0 ? 0.0 : size);
   });
+}
+
+template <class RowOf>
+double over_pairs(const List& list, const Options& options, Workspace& space, bool curvature, RowOf row_of) {
+  const Sorted x = sorted(list, space);
+  double total = 0.0, pairs = 0.0, below = 0.0;  // the share of the items below a label
+  for (std::size_t label = x.by_label.labels(); label-- > 0;) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1);
+    double own = 0.0;
+    for (std::size_t i = from; i < to; ++i) {
+      own += x.shares[i];
+      if (to == x.n) continue;
+      const Row row =
+          row_of(x.scores[i], x.shares[i], x.scores + to, x.shares + to, x.slopes + to, x.n - to, curvature);
+      total += x.shares[i] * row.value;
+      x.slopes[i] += x.shares[i] * row.slope;
+    }
+    pairs += own * below;
+    below += own;
+  }
+  return finished(x, total, pairs, list, options);
+}
+
+// --- logistic losses of close scores without weights ----------------------------------------------------------------
+
+// Whether a list has no weights, and scores whose exponentials are products.
+bool is_close(const List& list) {
+  if (list.weights != nullptr || list.n == 0) return false;
+  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
+  return *high - *low <= kClose;
+}
+
+// Call a function with every item that is above others, and with the first of those; return the number of pairs.
+template <class Work>
+double over_upper_items(const Sorted& x, Work work) {
+  double pairs = 0.0;
+  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
+    const std::size_t from = x.begin(label), to = x.begin(label + 1);
+    for (std::size_t i = from; i < to; ++i) work(i, to);
+    pairs += static_cast<double>(to - from) * static_cast<double>(x.n - to);
+  }
+  return pairs;
 }
 
 // Sums for the lower items k of one item i, with exponentials around a middle: of products q, of the parts of the
@@ -124,160 +187,24 @@ LTR_MULTIVERSION void take_logarithms(double* products, double* linear, std::siz
   }
 }
 
-// Write the sum of the logistic losses of each item with those of higher labels, for close scores without weights, and
-// add the slopes; return the number of pairs.
+// Write the sum of the logistic losses of each item with those of higher labels, and add the slopes; return the number
+// of pairs.
 double add_up_close(const Sorted& x, const Exponentials& e, double* sums, Workspace& space) {
   double* products = space.take(x.n);
   std::fill_n(products, x.n, 0.0);
   std::fill_n(sums, x.n, 0.0);
-  double pairs = 0.0;
   std::size_t factors = 0;
-  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
-    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
-    for (std::size_t i = from; i < to; ++i) {
-      if (++factors > kFactors) {
-        take_logarithms(products, sums, x.n);
-        factors = 1;
-      }
-      x.slopes[i] += close_logistic_row(x.scores[i], e.up[i], e.down[i], x.scores + to, e.up + to, e.down + to,
-                                        products + to, sums + to, x.slopes + to, n);
+  const double pairs = over_upper_items(x, [&](std::size_t i, std::size_t to) {
+    if (++factors > kFactors) {
+      take_logarithms(products, sums, x.n);
+      factors = 1;
     }
-    pairs += static_cast<double>(to - from) * static_cast<double>(n);
-  }
+    x.slopes[i] += close_logistic_row(x.scores[i], e.up[i], e.down[i], x.scores + to, e.up + to, e.down + to,
+                                      products + to, sums + to, x.slopes + to, x.n - to);
+  });
   take_logarithms(products, sums, x.n);
   return pairs;
 }
-
-template <class RowOf>
-double over_pairs(const List& list, const Options& options, Workspace& space, RowOf row_of) {
-  const Sorted x = sorted(list, space);
-  double total = 0.0, pairs = 0.0, below = 0.0;  // the share of the items below a label
-  for (std::size_t label = x.by_label.labels(); label-- > 0;) {
-    const std::size_t from = x.begin(label), to = x.begin(label + 1);
-    double own = 0.0;
-    for (std::size_t i = from; i < to; ++i) {
-      own += x.shares[i];
-      if (to == x.n) continue;
-      const Row row = row_of(x.scores[i], x.shares[i], x.scores + to, x.shares + to, x.slopes + to, x.n - to);
-      total += x.shares[i] * row.value;
-      x.slopes[i] += x.shares[i] * row.slope;
-    }
-    pairs += own * below;
-    below += own;
-  }
-  return finished(x, total, pairs, list, options);
-}
-
-// Whether a list has no weights, and scores whose exponentials are products.
-bool is_close(const List& list) {
-  if (list.weights != nullptr || list.n == 0) return false;
-  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
-  return *high - *low <= kClose;
-}
-
-}  // namespace
-
-double hinge(const List& list, const Options& options, Workspace& space) {
-  return over_pairs(list, options, space, hinge_row);
-}
-
-double squared_hinge(const List& list, const Options& options, Workspace& space) {
-  return over_pairs(list, options, space, squared_hinge_row);
-}
-
-double ranknet(const List& list, const Options& options, Workspace& space) {
-  if (!is_close(list)) return over_pairs(list, options, space, logistic_row);
-  const Sorted x = sorted(list, space);
-  const Exponentials e = exponentials(x, space);
-  double* sums = space.take(x.n);
-  const double pairs = add_up_close(x, e, sums, space);
-  double total = 0.0;
-  for (std::size_t k = 0; k < x.n; ++k) total += sums[k];
-  return finished(x, total, pairs, list, options);
-}
-
-// --- curvatures of the mean or sum over pairs ------------------------------------------------------------------------
-
-namespace {
-
-// Sum over the lower items k of one item i of share * curvature; each k gets its part.
-template <class Curvature>
-[[gnu::always_inline]] inline Row over_curvatures(double score, double share, const double* scores,
-                                                  const double* shares, double* curvatures, std::size_t n,
-                                                  Curvature curvature) {
-  double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t k = 0; k < n; ++k) {
-    const double own = shares[k] * curvature(score - scores[k]);
-    sum += own;
-    curvatures[k] += share * own;
-  }
-  return {0.0, sum};
-}
-
-LTR_MULTIVERSION Row hinge_curvatures(double score, double share, const double* scores, const double* shares,
-                                      double* curvatures, std::size_t n) {
-  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) { return z < 1.0 ? 1.0 : 0.0; });
-}
-
-LTR_MULTIVERSION Row squared_hinge_curvatures(double score, double share, const double* scores, const double* shares,
-                                              double* curvatures, std::size_t n) {
-  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) { return z < 1.0 ? 2.0 : 0.0; });
-}
-
-LTR_MULTIVERSION Row logistic_curvatures(double score, double share, const double* scores, const double* shares,
-                                         double* curvatures, std::size_t n) {
-  return over_curvatures(score, share, scores, shares, curvatures, n, [](double z) {
-    const double far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
-    return far * inverse * inverse;
-  });
-}
-
-LTR_MULTIVERSION double close_logistic_curvatures(double down, const double* ups, double* curvatures, std::size_t n) {
-  double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t k = 0; k < n; ++k) {
-    const double e = down * ups[k], inverse = 1.0 / (1.0 + e), own = e * inverse * inverse;
-    curvatures[k] += own;
-    sum += own;
-  }
-  return sum;
-}
-
-}  // namespace
-
-// A hinge is straight but for its kink: its pairs of a loss above 0 count as curvature 1, the size of their slopes. The
-// Newton step of any set of items is then their balance of pairs to win, at most 1, which is the margin of the hinge.
-double hinge_curvature(const List& list, const Options& options, Workspace& space) {
-  over_pairs(list, options, space, hinge_curvatures);
-  return 0.0;
-}
-
-double squared_hinge_curvature(const List& list, const Options& options, Workspace& space) {
-  over_pairs(list, options, space, squared_hinge_curvatures);
-  return 0.0;
-}
-
-double ranknet_curvature(const List& list, const Options& options, Workspace& space) {
-  if (!is_close(list)) {
-    over_pairs(list, options, space, logistic_curvatures);
-    return 0.0;
-  }
-  const Sorted x = sorted(list, space);
-  const Exponentials e = exponentials(x, space);
-  double pairs = 0.0;
-  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
-    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
-    for (std::size_t i = from; i < to; ++i) {
-      x.slopes[i] += close_logistic_curvatures(e.down[i], e.up + to, x.slopes + to, n);
-    }
-    pairs += static_cast<double>(to - from) * static_cast<double>(n);
-  }
-  finished(x, 0.0, pairs, list, options);
-  return 0.0;
-}
-
-namespace {
 
 struct Derivatives {
   double slope = 0.0, curvature = 0.0;
@@ -309,13 +236,31 @@ LTR_MULTIVERSION Derivatives close_logistic_derivatives(double down, const doubl
 
 }  // namespace
 
+double hinge(const List& list, const Options& options, Workspace& space, bool curvature) {
+  return over_pairs(list, options, space, curvature, hinge_row);
+}
+
+double squared_hinge(const List& list, const Options& options, Workspace& space, bool curvature) {
+  return over_pairs(list, options, space, curvature, squared_hinge_row);
+}
+
+double ranknet(const List& list, const Options& options, Workspace& space, bool) {
+  if (!is_close(list)) return over_pairs(list, options, space, false, logistic_row);
+  const Sorted x = sorted(list, space);
+  const Exponentials e = exponentials(x, space);
+  double *sums = space.take(x.n), total = 0.0;
+  const double pairs = add_up_close(x, e, sums, space);
+  for (std::size_t k = 0; k < x.n; ++k) total += sums[k];
+  return finished(x, total, pairs, list, options);
+}
+
 double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space) {
   List other = list;
   other.slopes = list.curvatures;
   if (!is_close(list)) {
-    over_pairs(list, options, space, logistic_row);
+    over_pairs(list, options, space, false, logistic_row);
     space.reset(list.n);
-    over_pairs(other, options, space, logistic_curvatures);
+    over_pairs(other, options, space, true, logistic_row);
     return 0.0;
   }
   Sorted x = sorted(list, space), second = x;
@@ -324,16 +269,12 @@ double ranknet_derivatives_by_pairs(const List& list, const Options& options, Wo
     one->slopes = space.take(x.n + kVector);
     std::fill_n(one->slopes, x.n + kVector, 0.0);
   }
-  double pairs = 0.0;
-  for (std::size_t label = 0; label + 1 < x.by_label.labels(); ++label) {
-    const std::size_t from = x.begin(label), to = x.begin(label + 1), n = x.n - to;
-    for (std::size_t i = from; i < to; ++i) {
-      const Derivatives own = close_logistic_derivatives(e.down[i], e.up + to, x.slopes + to, second.slopes + to, n);
-      x.slopes[i] -= own.slope;
-      second.slopes[i] += own.curvature;
-    }
-    pairs += static_cast<double>(to - from) * static_cast<double>(n);
-  }
+  const double pairs = over_upper_items(x, [&](std::size_t i, std::size_t to) {
+    const Derivatives own =
+        close_logistic_derivatives(e.down[i], e.up + to, x.slopes + to, second.slopes + to, x.n - to);
+    x.slopes[i] -= own.slope;
+    second.slopes[i] += own.curvature;
+  });
   finished(x, 0.0, pairs, list, options);
   finished(second, 0.0, pairs, other, options);
   return 0.0;
@@ -428,12 +369,14 @@ LTR_MULTIVERSION double close_slopes(double down, const double* ups, const doubl
   return sum;
 }
 
+}  // namespace
+
 // The mean or sum over k of (inner sum or mean of log(1 + exp(-z)) over the upper items)^p, in logarithms.
 //
 // An item is pulled up by its pairs as the upper one and pushed down by those as the lower one. Its slope is the
 // difference of the two. Because -l' <= l and l'' <= -l' for l = log(1 + exp(-z)), its second derivative is at most p
 // times their sum.
-double push(const List& list, const Options& options, Workspace& space, bool curvature) {
+double logistic_push(const List& list, const Options& options, Workspace& space, bool curvature) {
   const Sorted x = sorted(list, space);
   std::fill_n(list.slopes, list.n, 0.0);
   const std::size_t labels = x.by_label.labels();
@@ -502,17 +445,6 @@ double push(const List& list, const Options& options, Workspace& space, bool cur
         curvature ? power * ((x.slopes[at] + pulls[at]) * steepness) : (x.slopes[at] - pulls[at]) * steepness;
   }
   return std::exp(log_value);
-}
-
-}  // namespace
-
-double logistic_push(const List& list, const Options& options, Workspace& space) {
-  return push(list, options, space, false);
-}
-
-double logistic_push_curvature(const List& list, const Options& options, Workspace& space) {
-  push(list, options, space, true);
-  return 0.0;
 }
 
 }  // namespace ltr

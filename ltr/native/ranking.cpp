@@ -1,13 +1,10 @@
 // Sorted lists as metrics need them: the keys by which items are sorted, and the places of the relevant items.
 // `ltr/metrics/ranked.py` describes the order and the keys.
-#include <algorithm>
 #include <bit>
 #include <functional>
-#include <limits>
 #include <numeric>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "module.h"
 
 namespace ltr {
@@ -162,7 +159,7 @@ void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std
   require(ordered.shape(0) == items && place.shape(0) == items && levels >= 0, "one entry per relevant item");
   for (const std::int64_t number : view(grade)) require(number >= 0 && number < levels, "numbers of labels");
   const nb::gil_scoped_release release;
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(levels));
+  std::vector<std::int64_t> counts(index(levels));
   std::int64_t* out = ordered.data();
   std::int64_t* at = place.data();
   const std::int64_t* from = grade.data();
@@ -173,10 +170,9 @@ void order_grades(Vector<std::int64_t> grade, Vector<std::int64_t> relevant, std
       std::sort(out, out + length, std::greater<>());
     } else {
       std::fill(counts.begin(), counts.end(), 0);
-      for (std::int64_t i = 0; i < length; ++i) ++counts[static_cast<std::size_t>(from[i])];
+      for (std::int64_t i = 0; i < length; ++i) ++counts[index(from[i])];
       std::int64_t* next = out;
-      for (std::int64_t level = levels; level-- > 0;)
-        next = std::fill_n(next, counts[static_cast<std::size_t>(level)], level);
+      for (std::int64_t level = levels; level-- > 0;) next = std::fill_n(next, counts[index(level)], level);
     }
     from += length, out += length, at += length;
   }
@@ -194,7 +190,7 @@ void count_later(Vector<std::int64_t> order, Vector<std::int64_t> level, Vector<
   std::vector<std::size_t> rows(n);
   std::iota(rows.begin(), rows.end(), std::size_t{0});
   std::sort(rows.begin(), rows.end(), [&](std::size_t a, std::size_t b) { return order(a) > order(b); });
-  const auto size = static_cast<std::size_t>(levels);
+  const auto size = index(levels);
   std::vector<std::int64_t> sums(size + 1), counts(size);
   std::size_t done = 0;  // rows that are counted
   for (std::size_t first = 0; first < n; first = done) {
@@ -203,12 +199,12 @@ void count_later(Vector<std::int64_t> order, Vector<std::int64_t> level, Vector<
       const std::size_t row = rows[k];
       below(row) = equal(row) = 0;
       if (!event(row)) continue;
-      const auto own = static_cast<std::size_t>(level(row));
+      const auto own = index(level(row));
       for (std::size_t at = own; at > 0; at &= at - 1) below(row) += sums[at];
       equal(row) = counts[own];
     }
     for (std::size_t k = first; k < done; ++k) {
-      const auto own = static_cast<std::size_t>(level(rows[k]));
+      const auto own = index(level(rows[k]));
       ++counts[own];
       for (std::size_t at = own + 1; at <= size; at += at & (~at + 1)) ++sums[at];
     }

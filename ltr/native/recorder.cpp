@@ -1,43 +1,9 @@
-// Record a partition of weight space that proves a bound, for `ltr.exact.certificate`.
-//
-// `ltr.verify` defines partitions and shows why they prove a bound. Boxes of weights are visited depth first; those
-// whose objective stays below the bound are closed, as are those where a demand is not met, the others cut, and what is
-// done is recorded. There may be demands alone, to prove that no weights meet them.
-//
-// *Exact arithmetic closes whatever is closed here.* Interval bounds are multiples of 2^-49 in [-1, 1], or whole
-// numbers, so they and their midpoints are exact. Everything that is rounded errs on the safe side:
-//
-// * Lost pairs. Let u = 2^-53, δ = x_i - x_k, and S = sum_j |x_ij| + |x_kj| >= sum_j |δ_j|. In the root the largest w·δ
-//   is a sum of d products: computed δ_j, products and sums are within u of what they should be, relatively, so that it
-//   errs by at most (d + 1) u S in the first order. A cut moves it by a product and rounds once, by u S; the products
-//   on a path sum up to 2 S at most and err by 4 u S. After t cuts that is (d + t + 5) u S, and half the smallest
-//   subnormal number for each product. Where weights are whole numbers from -B to B, S is B times as large. The slack
-//   is 2 (d + t + 16) u S and room for underflow. Its own rounding, that of S, that of the sum with it and terms of
-//   higher order take a few u S, for which there is room.
-// * Side constraints. A row is summed again for each box. The error is at most (d + 4) u times |b| and the sizes of the
-//   terms in the first order, and half the smallest subnormal number per product. Twice the tolerance of `ltr.verify`
-//   is far more.
-// * Sums of rank weights are integers: each weight times a power of 2, rounded up; their total stays below 2^62. The
-//   largest sums that the bound allows are computed in fractions and rounded down. The sum from which a demand is met
-//   is rounded up, and a box is closed below it.
-//
-// A cut by the order of two observations moves no interval bounds, but counts as one in t.
-//
-// Pairs won in a box are not examined again in its parts. A pair that counts as won because of rounding weakens a bound
-// but cannot make it wrong.
-#include <nanobind/stl/vector.h>
+#include "recorder.h"
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <memory>
 #include <numeric>
-#include <vector>
 
-#include "arrays.h"
-#include "module.h"
-
-namespace ltr {
+namespace ltr::recorder {
 namespace {
 
 constexpr std::size_t kSample = 500;    // about how many open pairs a cut is chosen from
@@ -46,65 +12,6 @@ constexpr std::size_t kDepth = 51;      // cuts of a coordinate on a path, at mo
 constexpr std::size_t kByOrder = 64;    // room on a path for cuts by the order of two observations
 constexpr std::size_t kChunk = 256;     // pairs whose interval bounds are moved at once
 constexpr std::int32_t kClosed = -1;    // word of a box that is closed; others are values of `Box::cut`
-
-enum class Reason {
-  done,
-  paused,
-  limit
-};  // why recording stopped; limit: boxes or checks used up, or boxes too narrow
-
-// Pairs as in `ltr.verify.Problem`, one entry per pair.
-struct Pairs {
-  std::vector<std::int32_t> above, below, counter;
-  std::vector<std::int64_t> weight;   // as an integer
-  std::vector<double> required;       // w·δ from which the pair is won, rounded down
-  std::vector<double> size;           // sum of |x_ij| + |x_kj|, times the largest size of a weight
-  std::vector<std::int32_t> line;     // number of its two observations where other pairs ask for their opposite order,
-                                      // else -1; observations with equal features are the same here
-  std::vector<std::uint8_t> ascends;  // which of the two orders it asks for
-  std::size_t lines = 0;
-};
-
-// A list of observations that are ranked against each other.
-struct List {
-  std::size_t first;          // its first counter
-  std::size_t ranked;         // observations with a gain > 0
-  std::size_t layers, layer;  // how many layers it has, and the first of them
-  std::size_t size;
-};
-
-struct Layer {
-  std::size_t members;
-  std::size_t table;  // where its statistic table starts
-};
-
-// What is to be maximised, or a demand.
-struct Objective {
-  std::size_t begin, end;       // its lists; none where pairs have weights of their own
-  std::size_t first, counters;  // its counters
-};
-
-// A problem as the recorder reads it.
-struct Problem {
-  Matrix<const double> columns;  // features, one row per feature, (d, n)
-  Pairs pairs;
-  double tiny;  // room for underflow
-  std::vector<Objective> objectives;
-  std::vector<List> lists;                 // of all objectives
-  std::vector<Layer> layers;               // of all lists
-  std::vector<std::int64_t> contribution;  // statistic tables of the layers in sequence, or the total weight of each
-                                           // counter; integers
-  Matrix<const double> A;                  // side constraints A w <= b
-  std::span<const double> b;
-  double loose;                            // violation of a side constraint, relative to its terms, that closes a box
-  std::span<const std::uint8_t> zeros;     // whether it matters that a weight is 0: not for free columns, nor for any
-                                           // if C = 0 and `max_nonzeros` is not set
-  std::span<const std::uint8_t> required;  // columns whose weights are at least `least` in size
-  double least;
-  std::size_t most;  // how many weights to which it matters that they are 0 may differ from it
-  bool whole;        // whether weights are whole numbers
-  std::size_t counters;
-};
 
 // Move the interval bounds of w·δ of some pairs as those of a weight move, by `rise` and `fall`.
 LTR_MULTIVERSION void move_bounds(const std::int32_t* pair, std::size_t n, const std::int32_t* above,
@@ -187,8 +94,8 @@ class Totals {
     std::fill_n(lost_.begin(), n, 0);
     std::fill_n(lost_to_lower_.begin(), n, 0);
     for (std::size_t q = 0; q < layer.members; ++q) {
-      ++lost_to_lower_[static_cast<std::size_t>(lower_[q])];
-      ++lost_[static_cast<std::size_t>(every_[q])];
+      ++lost_to_lower_[index(lower_[q])];
+      ++lost_[index(every_[q])];
     }
     const std::int64_t* contribution = problem_.contribution.data() + layer.table;
     std::int64_t total = 0;
@@ -216,8 +123,7 @@ struct Box {
                                                // are those that are lost in it and were open in its parent
 };
 
-// Records the partition of one root.
-class Path {
+class Path : public Recording {
  public:
   Path(const Problem& problem, std::span<const double> low, std::span<const double> high,
        std::span<const std::int64_t> limits, std::size_t boxes, std::int64_t checks)
@@ -239,15 +145,14 @@ class Path {
     std::copy(low.begin(), low.end(), low_.begin());
     std::copy(high.begin(), high.end(), high_.begin());
     resize(2 * problem.pairs.above.size());
-    std::iota(pair_.begin(), pair_.begin() + static_cast<std::ptrdiff_t>(problem.pairs.above.size()), 0);
+    std::iota(pair_.begin(), pair_.begin() + problem.pairs.above.size(), 0);
     box_[0].middle = box_[0].end = problem.pairs.above.size();
   }
 
-  const std::vector<std::int32_t>& words() const { return words_; }
-  std::int64_t checks() const { return checks_; }
+  const std::vector<std::int32_t>& words() const override { return words_; }
+  std::int64_t checks() const override { return checks_; }
 
-  // Continue until about `work` pairs have been examined.
-  Reason advance(std::int64_t work) {
+  Reason advance(std::int64_t work) override {
     while (true) {
       const std::size_t t = depth_;
       Box& box = box_[t];
@@ -272,7 +177,7 @@ class Path {
       } else {
         word = choose(t + 1);
         if (word < 0) return Reason::limit;
-        box_[t + 1].cut = static_cast<std::size_t>(word);
+        box_[t + 1].cut = index(word);
         box_[t + 1].part = 0;
         depth_ = t + 1;
       }
@@ -342,8 +247,8 @@ class Path {
         pair_[at] = pair_[back - 1] = pair[k];
         largest_[at] = new_largest_[k];
         smallest_[at] = new_smallest_[k];
-        back -= static_cast<std::size_t>(lost_[k]);
-        at += static_cast<std::size_t>(open_[k]);
+        back -= index(lost_[k]);
+        at += index(open_[k]);
       }
     }
     enter(t + 1, first, at, back, end);
@@ -501,18 +406,14 @@ class Path {
     return at_zero ? cut + static_cast<std::int32_t>(d_) : cut;
   }
 
-  static std::size_t index(std::int32_t i) { return static_cast<std::size_t>(i); }
-
   const Problem& problem_;
   Totals totals_;
   std::size_t d_;
   std::size_t few_;  // of how many pairs of observations both orders may be open where a box is cut by one. In general
                      // no more than d - 2 planes w·δ = 0 share a line of a root, and a point takes few cuts
-  std::vector<std::int64_t> limits_;  // per objective: largest total that closes a box where 0, 1, ..., d weights are
-                                      // not 0
+  std::vector<std::int64_t> limits_;
   std::size_t most_words_;
-  std::int64_t checks_;    // left: the verifier makes one for each pair that is open in a box and each interval bound
-                           // that moves in a part of it
+  std::int64_t checks_;    // one for each pair that is open in a box and each interval bound that moves in a part of it
   std::size_t depth_ = 0;  // row of the box whose parts are being examined; row 0 is a parent of the root
   std::vector<Box> box_;
   std::vector<double> low_, high_;          // interval bounds of each row
@@ -529,177 +430,11 @@ class Path {
   std::array<std::int64_t, kChunk> lost_, open_;           // 1 for those pairs that are
 };
 
-std::size_t checked_index(std::int64_t i, std::size_t size, const char* rule) {
-  require(i >= 0 && static_cast<std::size_t>(i) < size, rule);
-  return static_cast<std::size_t>(i);
-}
-
-// Keeps a problem, and the path that is being recorded.
-class Partition {
- public:
-  Partition(const Rows<double>& columns, const Rows<std::int64_t>& pairs, const Vector<std::int64_t>& weight,
-            const Vector<double>& required, const Vector<double>& size, const Vector<std::int32_t>& line,
-            const Vector<std::uint8_t>& ascends, double tiny, std::int64_t counters,
-            const Rows<std::int64_t>& objectives, const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
-            const Vector<std::int64_t>& table, const Vector<std::int64_t>& contribution, const Rows<double>& A,
-            const Vector<double>& b, double loose, const Vector<std::uint8_t>& zeros,
-            const Vector<std::uint8_t>& required_columns, double least, std::size_t most, bool whole)
-      : columns_(columns.data(), columns.data() + columns.size()),
-        A_(A.data(), A.data() + A.size()),
-        b_(b.data(), b.data() + b.size()),
-        zeros_(zeros.data(), zeros.data() + zeros.size()),
-        required_(required_columns.data(), required_columns.data() + required_columns.size()) {
-    const std::size_t d = columns.shape(0), n = columns.shape(1), count = pairs.shape(0);
-    require(d > 0 && zeros.shape(0) == d && required_.size() == d, "one entry per feature");
-    require(pairs.shape(1) == 3 && count < (std::size_t{1} << 31), "pairs");
-    require(weight.shape(0) == count && required.shape(0) == count && size.shape(0) == count, "one entry per pair");
-    require(line.shape(0) == count && ascends.shape(0) == count, "one entry per pair");
-    require(A.shape(0) == b.shape(0) && (b.shape(0) == 0 || A.shape(1) == d), "one row per side constraint");
-    require(counters >= 0 && counters < (std::int64_t{1} << 31), "counters");
-    problem_.columns = {columns_.data(), d, n};
-    problem_.tiny = tiny;
-    problem_.A = {A_.data(), b_.size(), d};
-    problem_.b = b_;
-    problem_.loose = loose;
-    problem_.zeros = zeros_;
-    problem_.required = required_;
-    problem_.least = least;
-    problem_.most = most;
-    problem_.whole = whole;
-    problem_.counters = static_cast<std::size_t>(counters);
-    problem_.contribution.assign(contribution.data(), contribution.data() + contribution.size());
-    all_lost_.resize(problem_.counters);
-    for (std::size_t q = 0; q < count; ++q) {
-      const std::array row{checked_index(pairs(q, 0), n, "observations of pairs"),
-                           checked_index(pairs(q, 1), n, "observations of pairs"),
-                           checked_index(pairs(q, 2), problem_.counters, "counters of pairs")};
-      require(weight(q) >= 0, "weights of pairs");
-      all_lost_[row[2]] += weight(q);
-      problem_.pairs.above.push_back(static_cast<std::int32_t>(row[0]));
-      problem_.pairs.below.push_back(static_cast<std::int32_t>(row[1]));
-      problem_.pairs.counter.push_back(static_cast<std::int32_t>(row[2]));
-    }
-    problem_.pairs.weight.assign(weight.data(), weight.data() + count);
-    problem_.pairs.required.assign(required.data(), required.data() + count);
-    problem_.pairs.size.assign(size.data(), size.data() + count);
-    problem_.pairs.line.assign(line.data(), line.data() + count);
-    problem_.pairs.ascends.assign(ascends.data(), ascends.data() + count);
-    for (const std::int32_t own : problem_.pairs.line) {
-      require(own >= -1 && own < static_cast<std::int64_t>(count), "lines of pairs");
-      problem_.pairs.lines = std::max(problem_.pairs.lines, static_cast<std::size_t>(own + 1));
-    }
-    add_objectives(objectives, lists.shape(0));
-    add_lists(lists, members, table);
-  }
-
-  void begin(const Vector<double>& low, const Vector<double>& high, const Rows<std::int64_t>& limits, std::size_t boxes,
-             std::int64_t checks) {
-    const std::size_t d = problem_.columns.rows;
-    require(low.shape(0) == d && high.shape(0) == d, "one interval per feature");
-    require(limits.shape(0) == problem_.objectives.size() && limits.shape(1) == d + 1,
-            "one limit per objective and number of weights");
-    const std::span<const std::int64_t> each(limits.data(), limits.size());
-    path_ = std::make_unique<Path>(problem_, view(low), view(high), each, boxes, checks);
-  }
-
-  int advance(std::int64_t work) {
-    require(path_ != nullptr, "a root to begin with");
-    const nb::gil_scoped_release release;
-    return static_cast<int>(path_->advance(work));
-  }
-
-  std::vector<std::int32_t> words() const { return path_ ? path_->words() : std::vector<std::int32_t>{}; }
-  std::int64_t checks() const { return path_ ? path_->checks() : 0; }
-
- private:
-  // Add the objectives, given the number of lists and of counters of each.
-  void add_objectives(const Rows<std::int64_t>& objectives, std::size_t lists) {
-    std::size_t list = 0, counter = 0;
-    for (std::size_t o = 0; o < objectives.shape(0); ++o) {
-      require(objectives.shape(1) == 2, "objectives");
-      const Objective objective{
-          .begin = list,
-          .end = list + checked_index(objectives(o, 0), lists - list + 1, "lists of objectives"),
-          .first = counter,
-          .counters = checked_index(objectives(o, 1), problem_.counters - counter + 1, "counters of objectives")};
-      if (objective.begin == objective.end) {
-        const bool fits = counter % 2 == 0 && objective.counters % 2 == 0;
-        require(fits && counter + objective.counters <= problem_.contribution.size(), "one weight per counter");
-      }
-      list = objective.end;
-      counter += objective.counters;
-      problem_.objectives.push_back(objective);
-    }
-    require(list == lists && counter == problem_.counters, "objectives of lists and counters");
-  }
-
-  // Add the lists, after checking that no counts of lost pairs lead beyond a table.
-  void add_lists(const Rows<std::int64_t>& lists, const Vector<std::int64_t>& members,
-                 const Vector<std::int64_t>& table) {
-    const std::size_t entries = problem_.contribution.size(), counters = problem_.counters;
-    require(members.shape(0) == table.shape(0), "one entry per layer");
-    for (std::size_t t = 0; t < members.shape(0); ++t) {
-      problem_.layers.push_back({checked_index(members(t), counters + 1, "members of layers"),
-                                 checked_index(table(t), entries, "statistic tables")});
-    }
-    for (std::size_t row = 0; row < lists.shape(0); ++row) {
-      require(lists.shape(1) == 5, "lists");
-      const List list{.first = checked_index(lists(row, 0), counters + 1, "lists"),
-                      .ranked = checked_index(lists(row, 1), counters + 1, "lists"),
-                      .layers = checked_index(lists(row, 2), problem_.layers.size() + 1, "lists"),
-                      .layer = checked_index(lists(row, 4), problem_.layers.size() + 1, "lists"),
-                      .size = checked_index(lists(row, 3), entries + 1, "lists")};
-      require(list.ranked <= list.size && list.layers <= problem_.layers.size() - list.layer, "layers of lists");
-      require(list.ranked * (list.layers + 1) <= counters - list.first, "counters of lists");
-      for (std::size_t q = 0; q < list.ranked; ++q) {
-        std::int64_t lost = 0;
-        for (std::size_t t = 0; t <= list.layers; ++t) {
-          const std::int64_t more = all_lost_[list.first + list.ranked * t + q];
-          require(more < static_cast<std::int64_t>(list.size), "counters of lists");
-          lost += more;
-          if (t == list.layers) break;
-          const Layer& layer = problem_.layers[list.layer + t];
-          require(layer.members <= list.ranked && list.size <= entries - layer.table, "statistic tables");
-          const bool fits = q >= layer.members ||
-                            lost + static_cast<std::int64_t>(layer.members) <= static_cast<std::int64_t>(list.size);
-          require(fits, "counters of lists");
-        }
-        require(lost < static_cast<std::int64_t>(list.size), "counters of lists");
-      }
-      problem_.lists.push_back(list);
-    }
-  }
-
-  std::vector<double> columns_, A_, b_;
-  std::vector<std::uint8_t> zeros_, required_;
-  Problem problem_;
-  std::vector<std::int64_t> all_lost_;
-  std::unique_ptr<Path> path_;
-};
-
 }  // namespace
 
-void bind_recorder(nb::module_& module) {
-  nb::class_<Partition>(module, "Partition", "A partition that is being recorded, see `ltr.exact.certificate`.")
-      .def(
-          nb::init<const Rows<double>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&, const Vector<double>&,
-                   const Vector<double>&, const Vector<std::int32_t>&, const Vector<std::uint8_t>&, double,
-                   std::int64_t, const Rows<std::int64_t>&, const Rows<std::int64_t>&, const Vector<std::int64_t>&,
-                   const Vector<std::int64_t>&, const Vector<std::int64_t>&, const Rows<double>&, const Vector<double>&,
-                   double, const Vector<std::uint8_t>&, const Vector<std::uint8_t>&, double, std::size_t, bool>(),
-          nb::arg("columns"), nb::arg("pairs"), nb::arg("weight"), nb::arg("required"), nb::arg("size"),
-          nb::arg("line"), nb::arg("ascends"), nb::arg("tiny"), nb::arg("counters"), nb::arg("objectives"),
-          nb::arg("lists"), nb::arg("members"), nb::arg("table"), nb::arg("contribution"), nb::arg("A"), nb::arg("b"),
-          nb::arg("loose"), nb::arg("zeros"), nb::arg("required_columns"), nb::arg("least"), nb::arg("most"),
-          nb::arg("whole"))
-      .def("begin", &Partition::begin, nb::arg("low"), nb::arg("high"), nb::arg("limits"), nb::arg("boxes"),
-           nb::arg("checks"), "Begin with a root, given by its interval bounds.")
-      .def("advance", &Partition::advance, nb::arg("work"),
-           "Examine about this many pairs; return 0 when done, 1 if there is more to do, 2 if a limit was reached.")
-      .def("words", &Partition::words,
-           "Return what was done with each box: -1 if it was closed, else the coordinate at which it was cut, d + "
-           "coordinate for a cut at zero, or 2d + pair for a cut by the order of its two observations.")
-      .def("checks", &Partition::checks, "Return the number of checks left.");
+std::unique_ptr<Recording> record(const Problem& problem, std::span<const double> low, std::span<const double> high,
+                                  std::span<const std::int64_t> limits, std::size_t boxes, std::int64_t checks) {
+  return std::make_unique<Path>(problem, low, high, limits, boxes, checks);
 }
 
-}  // namespace ltr
+}  // namespace ltr::recorder

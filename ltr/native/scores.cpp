@@ -3,20 +3,15 @@
 //
 // A group of keys whose error intervals overlap is sorted by integers in one unit, each of as many 64-bit digits as the
 // group needs: the product of two float64 numbers is an integer below 2^106 times a power of two.
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <numeric>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "key_sort.h"
 #include "module.h"
 
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr int kDigits = 53;
 constexpr std::size_t kShort = 24;  // keys up to which a list is sorted by insertion
 
@@ -67,17 +62,6 @@ std::uint64_t size_of(std::int64_t x) {
   return x < 0 ? 0 - static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
 }
 
-struct Product {
-  std::uint64_t low, high;
-};
-
-Product multiply(std::uint64_t a, std::uint64_t b) {
-  constexpr std::uint64_t kHalf = 0xffffffff;
-  const std::uint64_t a_low = a & kHalf, a_high = a >> 32, b_low = b & kHalf, b_high = b >> 32;
-  const std::uint64_t low = a_low * b_low, one = a_high * b_low + (low >> 32), other = a_low * b_high + (one & kHalf);
-  return {other << 32 | (low & kHalf), a_high * b_high + (one >> 32) + (other >> 32)};
-}
-
 // What keys are made of.
 struct Terms {
   Matrix<const double> X;
@@ -96,11 +80,11 @@ class Integers {
   // Whether all keys are equal because they have the same rows, but for columns that are not used, and steps.
   bool repeated(std::span<const std::uint32_t> keys) const {
     const std::int64_t row = terms_.rows[keys[0]], step = terms_.steps[keys[0]];
-    const double* const first = terms_.X[static_cast<std::size_t>(row)].data();
+    const double* const first = terms_.X[index(row)].data();
     return std::all_of(keys.begin() + 1, keys.end(), [&](std::uint32_t key) {
       if (terms_.steps[key] != step) return false;
       if (terms_.rows[key] == row) return true;
-      const double* const x = terms_.X[static_cast<std::size_t>(terms_.rows[key])].data();
+      const double* const x = terms_.X[index(terms_.rows[key])].data();
       return std::all_of(used_.begin(), used_.end(), [=](std::size_t j) { return x[j] == first[j]; });
     });
   }
@@ -126,7 +110,7 @@ class Integers {
   void find_unit(std::span<const std::uint32_t> keys) {
     int low = std::numeric_limits<int>::max(), high = std::numeric_limits<int>::min();
     for (const std::uint32_t key : keys) {
-      const double* const x = terms_.X[static_cast<std::size_t>(terms_.rows[key])].data();
+      const double* const x = terms_.X[index(terms_.rows[key])].data();
       for (std::size_t k = 0; k < used_.size(); ++k) {
         if (x[used_[k]] == 0.0) continue;
         const int exponent = whole(x[used_[k]]).exponent + w_[k].exponent;
@@ -139,11 +123,11 @@ class Integers {
     unit_ = low;
     const int bits = low > high ? 1 : high - low;
     // room for the sum of up to 2^62 terms, the sign, and the carries of a term
-    length_ = static_cast<std::size_t>(bits + 63) / 64 + 3;
+    length_ = index(bits + 63) / 64 + 3;
   }
 
   void write(std::uint32_t key, std::uint64_t* digits) const {
-    const double* const x = terms_.X[static_cast<std::size_t>(terms_.rows[key])].data();
+    const double* const x = terms_.X[index(terms_.rows[key])].data();
     for (std::size_t k = 0; k < used_.size(); ++k) {
       if (x[used_[k]] == 0.0) continue;
       const Whole one = whole(x[used_[k]]);
@@ -157,11 +141,12 @@ class Integers {
   // digits += one * other * 2^shift
   void add(std::int64_t one, std::int64_t other, int shift, std::uint64_t* digits) const {
     const bool negative = (one < 0) != (other < 0);
-    const auto [low, high] = multiply(size_of(one), size_of(other));
+    const auto product = static_cast<unsigned __int128>(size_of(one)) * size_of(other);
+    const auto low = static_cast<std::uint64_t>(product), high = static_cast<std::uint64_t>(product >> 64);
     const int bit = shift % 64;
     const std::uint64_t parts[3] = {low << bit, bit == 0 ? high : high << bit | low >> (64 - bit),
                                     bit == 0 ? 0 : high >> (64 - bit)};
-    const auto at = static_cast<std::size_t>(shift / 64);
+    const auto at = index(shift / 64);
     bool carry = false;
     for (std::size_t k = at; k < length_ && (k < at + 3 || carry); ++k) {
       const std::uint64_t part = k < at + 3 ? parts[k - at] : 0, before = digits[k];
@@ -251,17 +236,16 @@ class Ranking {
   void places(std::int64_t* places) {
     for (std::size_t first = 0, next = 0; first < order_.size(); first = next) {
       for (next = first + 1; next < order_.size() && !differs_[next]; ++next) continue;
-      std::sort(order_.begin() + static_cast<std::ptrdiff_t>(first), order_.begin() + static_cast<std::ptrdiff_t>(next),
-                [&](std::uint32_t a, std::uint32_t b) {
-                  return terms_.steps[a] != terms_.steps[b] ? terms_.steps[a] < terms_.steps[b] : a > b;
-                });
+      std::sort(order_.begin() + first, order_.begin() + next, [&](std::uint32_t a, std::uint32_t b) {
+        return terms_.steps[a] != terms_.steps[b] ? terms_.steps[a] < terms_.steps[b] : a > b;
+      });
     }
     for (std::size_t k = 0; k < order_.size(); ++k) places[order_[k]] = static_cast<std::int64_t>(k);
   }
 
  private:
   Interval interval(std::size_t key) const {
-    const auto row = static_cast<std::size_t>(terms_.rows[key]);
+    const auto row = index(terms_.rows[key]);
     const auto steps = static_cast<double>(terms_.steps[key]);
     const double middle = values_[row] - terms_.margin * steps, error = errors_[row] + steps * margin_error_;
     const double low = middle - error, high = middle + error;
@@ -294,7 +278,7 @@ void rank_keys(const Rows<double>& X, const Vector<double>& w, double margin, co
   require(steps.shape(0) == keys && lists.shape(0) == keys && ranks.shape(0) == keys, "one entry per key");
   require(keys < std::numeric_limits<std::uint32_t>::max(), "fewer keys");
   const std::span<const std::int64_t> list = view(lists);
-  const auto known = [n](std::int64_t row) { return row >= 0 && static_cast<std::size_t>(row) < n; };
+  const auto known = [n](std::int64_t row) { return row >= 0 && index(row) < n; };
   require(std::all_of(rows.data(), rows.data() + keys, known), "rows of X");
   require(std::is_sorted(list.begin(), list.end()), "lists in ascending order");
   const nb::gil_scoped_release release;

@@ -1,9 +1,6 @@
 // Sorting a list by label, and finishing sums over its pairs.
 #include "sorted_list.h"
 
-#include <algorithm>
-#include <cmath>
-
 namespace ltr {
 namespace {
 

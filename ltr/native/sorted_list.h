@@ -14,7 +14,7 @@ struct Sorted {
   double heaviest = 1.0, weights = 1.0;
   bool weighted;
 
-  std::size_t begin(std::size_t label) const { return static_cast<std::size_t>(by_label.begin[label]); }
+  std::size_t begin(std::size_t label) const { return index(by_label.begin[label]); }
 };
 
 Sorted sorted(const List& list, Workspace& space);

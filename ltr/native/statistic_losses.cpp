@@ -1,6 +1,4 @@
 // Losses made from a rank statistic: LambdaLoss, and the shortfall of a statistic with smooth positions.
-#include <algorithm>
-#include <cmath>
 
 #include "losses.h"
 #include "vector_math.h"
@@ -8,7 +6,6 @@
 namespace ltr {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLarge =
     0x1p512;                     // shares of larger ideal values are computed in this unit: no sum over pairs overflows
 constexpr double kClose = 64.0;  // largest difference of scores for which exponentials are products (`pair_losses.cpp`)
@@ -33,7 +30,7 @@ Statistic statistic_of(const List& list, const Options& options, Workspace& spac
     const std::size_t rank = (options.by_rank ? n : longest) - position;
     const bool counts = static_cast<std::int64_t>(position) < options.cutoff;
     x.weights[position] = counts ? options.rank_weights[rank - 1] : 0.0;
-    x.ideal += x.gains[static_cast<std::size_t>(by_label.order[position])] * x.weights[position];
+    x.ideal += x.gains[index(by_label.order[position])] * x.weights[position];
   }
   if (options.mean && x.ideal > kLarge && x.ideal < kInfinity) {
     for (std::size_t i = 0; i < n; ++i) x.gains[i] /= kLarge;
@@ -189,12 +186,14 @@ LTR_MULTIVERSION double far_slopes(double score, double temperature, const doubl
   });
 }
 
+}  // namespace
+
 // The sum over pairs with label_i > label_k of D_ik log(1 + exp(-(s_i - s_k))) with D_ik the change of the statistic if
 // the two swapped places. Items are sorted by score, so that weights fall along the list. Two items that both are below
 // the last position with a weight change nothing: only pairs with one item above it are visited.
 //
 // The changes D_ik are constants in the slopes and in the second derivatives.
-double sum_of_changes(const List& list, const Options& options, Workspace& space, bool curvature) {
+double lambda(const List& list, const Options& options, Workspace& space, bool curvature) {
   const std::size_t n = list.n;
   std::fill_n(list.slopes, n, 0.0);
   if (n == 0) return 0.0;
@@ -204,7 +203,7 @@ double sum_of_changes(const List& list, const Options& options, Workspace& space
   auto& order = space.integers(2, n);
   for (std::size_t i = 0; i < n; ++i) order[i] = static_cast<std::int32_t>(i);
   // of two items with the same score the one with the smaller label is above, then the first
-  std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(n), [&list](std::int32_t i, std::int32_t k) {
+  std::sort(order.begin(), order.begin() + n, [&list](std::int32_t i, std::int32_t k) {
     if (list.scores[i] != list.scores[k]) return list.scores[i] > list.scores[k];
     return list.labels[i] != list.labels[k] ? list.labels[i] < list.labels[k] : i < k;
   });
@@ -245,7 +244,7 @@ double sum_of_changes(const List& list, const Options& options, Workspace& space
 //
 // Where A is linear the second derivative is the sum of sigmoid'' (c_k - c_i) / temperature^2. As |sigmoid''| is at
 // most sigmoid' and the c are not negative, it is at most the sum of sigmoid' (c_k + c_i) / temperature^2.
-double shortfall(const List& list, const Options& options, Workspace& space, bool curvature) {
+double smooth(const List& list, const Options& options, Workspace& space, bool curvature) {
   const std::size_t n = list.n;
   std::fill_n(list.slopes, n, 0.0);
   if (n == 0) return 0.0;
@@ -267,7 +266,7 @@ double shortfall(const List& list, const Options& options, Workspace& space, boo
   double value = 0.0;
   for (std::size_t i = 0; i < n; ++i) {
     const double position = std::min(positions[i], static_cast<double>(n - 1));
-    const auto whole = static_cast<std::size_t>(position);
+    const auto whole = index(position);
     const double here = x.weights[whole], following = x.weights[std::min(whole + 1, n - 1)];
     value += x.gains[i] * (here + (position - static_cast<double>(whole)) * (following - here));
     factors[i] = x.gains[i] * (here - following);
@@ -286,26 +285,6 @@ double shortfall(const List& list, const Options& options, Workspace& space, boo
     if (curvature) list.slopes[i] /= options.temperature;
   }
   return (x.ideal - value) / x.divisor;
-}
-
-}  // namespace
-
-double lambda(const List& list, const Options& options, Workspace& space) {
-  return sum_of_changes(list, options, space, false);
-}
-
-double lambda_curvature(const List& list, const Options& options, Workspace& space) {
-  const double value = sum_of_changes(list, options, space, true);
-  return std::isnan(value) ? kRefused : 0.0;
-}
-
-double smooth(const List& list, const Options& options, Workspace& space) {
-  return shortfall(list, options, space, false);
-}
-
-double smooth_curvature(const List& list, const Options& options, Workspace& space) {
-  const double value = shortfall(list, options, space, true);
-  return std::isnan(value) ? kRefused : 0.0;
 }
 
 }  // namespace ltr

@@ -11,11 +11,8 @@
 // a[p_1] >= a[p_2] >= ..., so that the sum of a[p_i] h_i is at least that of a[p_i] g_i. Of all orders of all rows with
 // the gains h, the one in which h falls has the largest sum. It is the bound, and that of the support is the larger one
 // of both signs. A weight of 0 ties the whole block, with a mean that pooling does not lower.
-#include <algorithm>
-#include <cmath>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "module.h"
 #include "pools.h"
 
@@ -26,58 +23,29 @@ constexpr std::int64_t kBlocks = 4096;  // most blocks; a support with more has 
 
 // A table, the statistic and the memory for bounds of supports.
 struct Table {
-  Matrix<const std::int32_t> place;       // number of each row's value among those of its column, (d, n)
-  Matrix<const std::int32_t> ascending;   // rows by the values of each column, (d, n)
-  std::span<const std::int64_t> values;   // different values of each column
-  std::span<const double> gains;          // of the rows
-  std::span<const double> sums;           // sums of the rank weights of the first so many places from the top
-  std::vector<std::int32_t> block;        // of each row
-  std::vector<std::vector<Pool>> pooled;  // of each block, from the top
-  std::vector<std::int32_t> last;         // chain value of the last row of each block
-  std::vector<Pool> all;
+  Matrix<const std::int32_t> place;      // number of each row's value among those of its column, (d, n)
+  Matrix<const std::int32_t> ascending;  // rows by the values of each column, (d, n)
+  std::span<const std::int64_t> values;  // different values of each column
+  std::span<const double> gains;         // of the rows
+  std::span<const double> sums;          // sums of the rank weights of the first so many places from the top
+  std::vector<std::int32_t> block;       // of each row
+  BlockBound bound;
 };
 
 // Return the bound for one sign of the chain's weight.
 double bound_of(Table& table, std::size_t chain, std::size_t blocks, bool descending) {
   const std::size_t n = table.gains.size();
-  for (std::size_t b = 0; b < blocks; ++b) {
-    table.pooled[b].clear();
-    table.last[b] = -1;
-  }
+  table.bound.clear(blocks);
   for (std::size_t at = 0; at < n; ++at) {
-    const auto row = static_cast<std::size_t>(table.ascending(chain, descending ? n - 1 - at : at));
-    const auto b = static_cast<std::size_t>(table.block[row]);
-    std::vector<Pool>& block = table.pooled[b];
-    const std::int32_t value = table.place(chain, row);
-    if (value == table.last[b]) {
-      block.back().gain += table.gains[row];
-      block.back().rows += 1.0;
-      continue;
-    }
-    // the rows before are complete
-    pool(block);
-    block.push_back({table.gains[row], 1.0});
-    table.last[b] = value;
+    const std::size_t row = index(table.ascending(chain, descending ? n - 1 - at : at));
+    table.bound.add(index(table.block[row]), table.gains[row], table.place(chain, row));
   }
-  table.all.clear();
-  for (std::size_t b = 0; b < blocks; ++b) {
-    pool(table.pooled[b]);
-    table.all.insert(table.all.end(), table.pooled[b].begin(), table.pooled[b].end());
-  }
-  std::sort(table.all.begin(), table.all.end(), [](const Pool& a, const Pool& b) { return a.mean() > b.mean(); });
-  double total = 0.0;
-  std::size_t first = 0;
-  for (const Pool& one : table.all) {
-    const std::size_t end = first + static_cast<std::size_t>(one.rows);
-    total += one.mean() * (table.sums[end] - table.sums[first]);
-    first = end;
-  }
-  return total;
+  return table.bound.value(table.sums.data());
 }
 
 // Return the bound of a support, infinity where its columns have too many values.
 double bound_of_support(Table& table, std::span<const std::int64_t> columns) {
-  const auto value_count = [&](std::int64_t j) { return table.values[static_cast<std::size_t>(j)]; };
+  const auto value_count = [&](std::int64_t j) { return table.values[index(j)]; };
   const std::int64_t chain = *std::max_element(
       columns.begin(), columns.end(), [&](std::int64_t a, std::int64_t b) { return value_count(a) < value_count(b); });
   std::int64_t blocks = 1;
@@ -85,15 +53,13 @@ double bound_of_support(Table& table, std::span<const std::int64_t> columns) {
   for (const std::int64_t j : columns) {
     if (j == chain) continue;
     if (blocks * value_count(j) > kBlocks) return INFINITY;
-    const auto column = table.place[static_cast<std::size_t>(j)];
+    const auto column = table.place[index(j)];
     for (std::size_t row = 0; row < column.size(); ++row) {
       table.block[row] += static_cast<std::int32_t>(blocks) * column[row];
     }
     blocks *= value_count(j);
   }
-  if (table.pooled.size() < static_cast<std::size_t>(blocks)) table.pooled.resize(static_cast<std::size_t>(blocks));
-  table.last.resize(std::max(table.last.size(), table.pooled.size()));
-  const auto at = static_cast<std::size_t>(chain), number = static_cast<std::size_t>(blocks);
+  const auto at = index(chain), number = index(blocks);
   return std::max(bound_of(table, at, number, false), bound_of(table, at, number, true));
 }
 
@@ -104,17 +70,16 @@ void bound_supports(const Rows<std::int32_t>& place, const Rows<std::int32_t>& a
   require(ascending.shape(0) == d && ascending.shape(1) == n && values.shape(0) == d, "one entry per value");
   require(gains.shape(0) == n && sums.shape(0) == n + 1, "one gain per row");
   require(bounds.shape(0) == supports.shape(0) && supports.shape(1) > 0, "one bound per support");
-  Table table{view(place), view(ascending), view(values), view(gains), view(sums), std::vector<std::int32_t>(n), {}, {},
-              {}};
+  Table table{view(place), view(ascending), view(values), view(gains), view(sums), std::vector<std::int32_t>(n), {}};
   for (std::size_t j = 0; j < d; ++j) {
     for (std::size_t i = 0; i < n; ++i) {
       require(table.place(j, i) >= 0 && table.place(j, i) < table.values[j], "places of values");
-      require(table.ascending(j, i) >= 0 && static_cast<std::size_t>(table.ascending(j, i)) < n, "rows");
+      require(table.ascending(j, i) >= 0 && index(table.ascending(j, i)) < n, "rows");
     }
   }
   const auto all = view(supports);
   for (std::size_t s = 0; s < all.rows; ++s) {
-    for (const std::int64_t j : all[s]) require(j >= 0 && static_cast<std::size_t>(j) < d, "columns of supports");
+    for (const std::int64_t j : all[s]) require(j >= 0 && index(j) < d, "columns of supports");
   }
   const auto found = view(bounds);
   const nb::gil_scoped_release release;

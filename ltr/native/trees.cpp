@@ -1,14 +1,9 @@
 // Scores of rows by a sum of decision trees, in the order of the trees, so that they are those of the model to the last
 // digit.
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstdint>
-#include <span>
 #include <stdexcept>
-#include <vector>
 
-#include "arrays.h"
+#include "bindings.h"
 #include "module.h"
 
 namespace ltr {
@@ -37,12 +32,12 @@ class Trees {
     }
     const auto nodes = static_cast<std::int32_t>(feature.size());
     for (std::int32_t at = 0; at < nodes; ++at) {
-      const auto i = static_cast<std::size_t>(at);
+      const auto i = index(at);
       if (feature[i] < 0) {
         nodes_[i] = {value[i], 0, {at, at}, false};
         continue;
       }
-      if (static_cast<std::size_t>(feature[i]) >= columns) {
+      if (index(feature[i]) >= columns) {
         throw std::invalid_argument("trees must split by features that there are");
       }
       for (const std::int32_t child : {left[i], right[i]}) {  // so that every path ends
@@ -83,7 +78,7 @@ class Trees {
           for (std::size_t k = 0; k < trees; ++k) sums[row] += static_cast<Sum>(value(paths[k]));
         }
       }
-      std::copy_n(sums.begin(), size, scores.begin() + static_cast<std::ptrdiff_t>(from));
+      std::copy_n(sums.begin(), size, scores.begin() + from);
     }
   }
 
@@ -99,7 +94,7 @@ class Trees {
     for (bool moved = true; moved;) {
       moved = false;
       for (auto& [at, row] : paths) {
-        const Node& node = nodes_[static_cast<std::size_t>(at)];
+        const Node& node = nodes_[index(at)];
         const double x = row[node.feature];
         const bool left = (x <= node.number) | (node.missing_left & std::isnan(x));
         const std::int32_t next = node.next[left ? 0 : 1];
@@ -109,7 +104,7 @@ class Trees {
     }
   }
 
-  double value(const Path& path) const { return nodes_[static_cast<std::size_t>(path.at)].number; }
+  double value(const Path& path) const { return nodes_[index(path.at)].number; }
 
   std::size_t columns_;
   std::vector<Node> nodes_;

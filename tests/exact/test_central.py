@@ -26,11 +26,11 @@ def statistics_of(problem, scores):
     return found
 
 
-@pytest.mark.parametrize("kind", ["binary", "graded", "lists"])
+@pytest.mark.parametrize("kind", ["binary", "graded", "lists", "long"])
 @pytest.mark.parametrize("statistic", STATISTICS)
 @pytest.mark.parametrize("margin", [1e-4, 0.3])
 def test_the_fast_statistic_is_that_of_the_problem_up_to_a_constant(statistic, kind, margin):
-    problem = _problem(statistic, kind, margin=margin)
+    problem = _problem(statistic, kind, n=200 if kind == "long" else 24, margin=margin)
     weights = np.random.default_rng(1).uniform(-1, 1, (20, 3))
     weights /= np.abs(weights).max(axis=1, keepdims=True)
     found = statistics_of(problem, weights @ problem.X.T)

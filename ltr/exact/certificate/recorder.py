@@ -1,7 +1,7 @@
 r"""Record a partition of weight space that proves a bound, as texts.
 
 `ltr.verify` defines partitions and shows why they prove a bound. The recorder reads a problem as the verifier does, in
-integers, because the verifier must be able to close the same boxes. Boxes are examined in `ltr/native/recorder.cpp`,
+integers, because the verifier must be able to close the same boxes. Boxes are examined in `ltr/native/recorder.h`,
 which shows that exact arithmetic closes whatever is closed there.
 """
 
@@ -60,7 +60,9 @@ class Recorder:
         line, ascends = self._lines()
         self._partition = Partition(
             columns=problem.X.T,
-            pairs=np.column_stack([above, below, counter]),
+            above=above.astype(np.int32),
+            below=below.astype(np.int32),
+            counter=counter.astype(np.int32),
             weight=weight,
             required=required[steps],  # w·δ from which each pair is won, rounded down
             size=(size[above] + size[below]) * problem.reach,

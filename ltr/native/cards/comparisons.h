@@ -5,13 +5,8 @@
 // all: it keeps how many rows of each pattern are later, and adds these counts at each row with an event.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <numeric>
-#include <span>
-#include <vector>
 
 #include "../arrays.h"
 #include "orders.h"

@@ -1,13 +1,7 @@
 // The rules on the columns of a card and the signs of their points.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <utility>
-#include <vector>
 
 #include "../arrays.h"
 #include "orders.h"
@@ -72,10 +66,10 @@ class CardForm {
   // Whether the columns of a mask may count down and the others up.
   bool possible(const Support& support, int m, int mask) const {
     for (int i = 0; i < m; ++i) {
-      const std::size_t j = support.columns[static_cast<std::size_t>(i)];
+      const std::size_t j = support.columns[index(i)];
       if ((signs_[j] >> (mask >> i & 1) & 1) == 0) return false;
       for (int k = 0; k < i && directions_[j] >= 0; ++k) {
-        const bool alike = directions_[support.columns[static_cast<std::size_t>(k)]] == directions_[j];
+        const bool alike = directions_[support.columns[index(k)]] == directions_[j];
         if (alike && (mask >> i & 1) != (mask >> k & 1)) return false;
       }
     }

@@ -1,19 +1,12 @@
 // The cards that a search finds, and the best and worst places of rows on them.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <limits>
+#include <functional>
 #include <mutex>
-#include <utility>
-#include <vector>
 
-#include "../arrays.h"
 #include "task.h"
 
 namespace ltr {
@@ -50,11 +43,13 @@ struct Extreme {
   }
 };
 
+// Whether a card so close to a least value that rounding could decide meets the demands.
+using Met = std::function<bool(const Card&)>;
+
 // The cards that a search has found; its threads share them.
 class FoundCards {
  public:
-  // `met` decides whether a card so close to a least value that rounding could decide meets the demands.
-  FoundCards(CardTask& task, nb::object met) : task_(task), met_(std::move(met)) {}
+  FoundCards(CardTask& task, Met met) : task_(task), met_(std::move(met)) {}
 
   // Collect up to so many cards from now on.
   void collect(std::size_t most) {
@@ -78,12 +73,7 @@ class FoundCards {
   const std::vector<Card>& cards() const { return found_; }
   bool full() const { return full_; }
 
-  // Whether a card meets the demands, as the caller finds it.
-  bool decide(const Card& card) const {
-    const nb::gil_scoped_acquire acquire;
-    const nb::tuple found = described(card);
-    return nb::cast<bool>(met_(found[1], found[2]));
-  }
+  bool decide(const Card& card) const { return met_(card); }
 
   void offer(const Card& card) {
     const std::lock_guard guard(lock_);
@@ -109,15 +99,6 @@ class FoundCards {
     }
   }
 
-  static nb::tuple described(const Card& card) {
-    nb::list columns, points;
-    for (int j = 0; j < card.size; ++j) {
-      columns.append(card.columns[static_cast<std::size_t>(j)]);
-      points.append(static_cast<int>(card.points[static_cast<std::size_t>(j)]));
-    }
-    return nb::make_tuple(card.value, nb::tuple(columns), nb::tuple(points));
-  }
-
   // of places of rows
   bool placing = false;
   std::int64_t good = 0;                         // cards
@@ -126,7 +107,7 @@ class FoundCards {
 
  private:
   CardTask& task_;
-  nb::object met_;
+  Met met_;
   std::mutex lock_;
   Card best_;
   std::vector<Card> found_;

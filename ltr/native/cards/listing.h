@@ -1,20 +1,14 @@
 // The sets of columns that may have good cards, best first.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
-#include <limits>
 #include <mutex>
 #include <numeric>
-#include <vector>
 
 #include "../arrays.h"
-#include "../threads.h"
+#include "../workers.h"
 #include "prefixes.h"
 #include "task.h"
 
@@ -65,7 +59,7 @@ class CardListing {
   std::int64_t supports() const { return supports_; }
 
   Enumeration enumeration_of(int m, int until) const {
-    return {{}, parts_of(m), std::vector<Candidates>(static_cast<std::size_t>(m)), until, {}};
+    return {{}, parts_of(m), std::vector<Candidates>(index(m)), until, {}};
   }
 
   // Look for the supports of m columns that may have good cards and begin with a part that was found before; `order`
@@ -75,16 +69,16 @@ class CardListing {
     const double most = prefix.bound;
     work.support = prefix;
     for (int i = 0; i < size; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const auto at = index(i);
       split_parts(i, prefix.columns[at], work.parts[at], work.parts[at + 1]);
     }
-    Candidates& of = work.candidates[static_cast<std::size_t>(size)];
+    Candidates& of = work.candidates[index(size)];
     of.columns.clear();
     auto later = order.begin();
-    if (size > 0) later = std::find(order.begin(), order.end(), prefix.columns[static_cast<std::size_t>(size - 1)]) + 1;
+    if (size > 0) later = std::find(order.begin(), order.end(), prefix.columns[index(size - 1)]) + 1;
     std::copy_if(later, order.end(), std::back_inserter(of.columns),
                  [&](auto j) { return task_.form.allowed(prefix.columns, size, j); });
-    bound_candidates(m, size, prefix, work.parts[static_cast<std::size_t>(size)], of);
+    bound_candidates(m, size, prefix, work.parts[index(size)], of);
     return extend(m, size, 0, of.columns.size(), most, stop, work);
   }
 
@@ -94,7 +88,7 @@ class CardListing {
   double extend(int m, int size, std::size_t begin, std::size_t end, double bound_of_all, const Stop& stop,
                 Enumeration& work) {
     auto& [support, parts, candidates, until, found] = work;
-    const Candidates& of = candidates[static_cast<std::size_t>(size)];
+    const Candidates& of = candidates[index(size)];
     double left = -kInfinity;
     for (std::size_t i = begin; i < end; ++i) {
       if (stop.asked()) {
@@ -104,13 +98,13 @@ class CardListing {
       const double most = std::min(bound_of_all, of.bounds[i]);
       if (most < task_.cutoff()) continue;
       const std::size_t j = of.columns[i];
-      const Parts& now = parts[static_cast<std::size_t>(size)];
-      support.columns[static_cast<std::size_t>(size)] = static_cast<std::uint16_t>(j);
+      const Parts& now = parts[index(size)];
+      support.columns[index(size)] = static_cast<std::uint16_t>(j);
       if (size + 1 < m) {
-        Candidates& after = candidates[static_cast<std::size_t>(size) + 1];
+        Candidates& after = candidates[index(size) + 1];
         follow(m, size, support, of, i, after.columns);
         if (static_cast<int>(after.columns.size()) < m - size - 1) continue;
-        Parts& next = parts[static_cast<std::size_t>(size) + 1];
+        Parts& next = parts[index(size) + 1];
         split_parts(size, j, now, next);
         bound_candidates(m, size + 1, support, next, after);
         if (size + 1 != until) {
@@ -152,7 +146,7 @@ class CardListing {
     double parts = 1.0;
     int size = 0;
     for (; size < std::max(m - 2, 1); ++size) {
-      parts *= static_cast<double>(columns - std::min(columns, static_cast<std::size_t>(size))) / (size + 1);
+      parts *= static_cast<double>(columns - std::min(columns, index(size))) / (size + 1);
       if (size > 0 && parts > kPrefixes) break;
     }
     return size;
@@ -249,11 +243,11 @@ class CardListing {
 
   // The parts of each number of columns below m, those of no column filled in.
   std::vector<Parts> parts_of(int m) const {
-    std::vector<Parts> parts(static_cast<std::size_t>(m));
+    std::vector<Parts> parts(index(m));
     for (int i = 0; i < m; ++i) {
-      parts[static_cast<std::size_t>(i)].bits.resize(task_.table.words() << i);
-      parts[static_cast<std::size_t>(i)].blocks.resize(task_.statistics.size());
-      parts[static_cast<std::size_t>(i)].pattern = no_patterns();
+      parts[index(i)].bits.resize(task_.table.words() << i);
+      parts[index(i)].blocks.resize(task_.statistics.size());
+      parts[index(i)].pattern = no_patterns();
     }
     parts[0].bits = task_.table.all();
     for (std::size_t s = 0; s < task_.statistics.size(); ++s)
@@ -366,11 +360,11 @@ class CardListing {
       double cost = kInfinity;
       for (std::size_t mask = 0; mask < masks; ++mask) {
         double gain = of.gains[i * masks + mask], sum = 0.0;
-        for (int t = 0; t < of.more - 2; ++t) sum += top[mask][static_cast<std::size_t>(t)];
+        for (int t = 0; t < of.more - 2; ++t) sum += top[mask][index(t)];
         of.later[i * masks + mask] = sum;
-        cost = std::min(cost, of.least[mask] - gain - sum - top[mask][static_cast<std::size_t>(of.more - 2)]);
+        cost = std::min(cost, of.least[mask] - gain - sum - top[mask][index(of.more - 2)]);
         for (int t = 0; t < of.more - 1; ++t) {
-          if (gain > top[mask][static_cast<std::size_t>(t)]) std::swap(gain, top[mask][static_cast<std::size_t>(t)]);
+          if (gain > top[mask][index(t)]) std::swap(gain, top[mask][index(t)]);
         }
       }
       of.bounds[i] = std::min(most, bound_of_cost(cost, m));

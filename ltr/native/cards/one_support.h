@@ -1,15 +1,9 @@
 // The search of the cards of one set of columns.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
 #include <numeric>
-#include <utility>
-#include <vector>
 
 #include "../arrays.h"
 #include "found.h"
@@ -48,11 +42,10 @@ class SupportSearch {
 
   // Search the cards of a support; return whether that was completed.
   bool examine(const Support& support, const Stop& stop) {
-    ++examined_;
     support_ = support;
     std::copy(task_.table.all().begin(), task_.table.all().end(), one_.begin());
     for (int i = 0; i < m_; ++i) {
-      task_.table.split(one_.data(), 1 << i, support.columns[static_cast<std::size_t>(i)], other_.data());
+      task_.table.split(one_.data(), 1 << i, support.columns[index(i)], other_.data());
       one_.swap(other_);
     }
     costs_.clear();
@@ -63,7 +56,7 @@ class SupportSearch {
       if (const auto& pairs = task_.statistics[s].pairs) {
         pattern_.assign(pairs->rows(), 0);
         for (int i = 0; i < m_; ++i) {
-          pairs->split(pattern_.data(), support.columns[static_cast<std::size_t>(i)], i, pattern_.data());
+          pairs->split(pattern_.data(), support.columns[index(i)], i, pattern_.data());
         }
         pairs->count(pattern_.data(), m_, pairs_[s]);
       }
@@ -118,19 +111,15 @@ class SupportSearch {
   // Hand over the places that were found.
   void merge() const { found_.merge(good_, extremes_); }
 
-  std::int64_t examined() const { return examined_; }
-  std::int64_t nodes() const { return visited_; }
-
  private:
   // Rename the patterns for cards on which the columns of a mask count down.
   void name(std::size_t s) {
     Blocks& named = named_[s];
-    for (int p = 0; p < 1 << m_; ++p)
-      named[static_cast<std::size_t>(p)] = blocks_[s][static_cast<std::size_t>(p ^ mask_)];
+    for (int p = 0; p < 1 << m_; ++p) named[index(p)] = blocks_[s][index(p ^ mask_)];
     if (task_.statistics[s].pairs) {
       for (std::size_t p = 0; p < std::size_t{1} << m_; ++p) {
         for (std::size_t q = 0; q < std::size_t{1} << m_; ++q) {
-          const auto flip = static_cast<std::size_t>(mask_);
+          const auto flip = index(mask_);
           named_pairs_[s][p][q] = pairs_[s][p ^ flip][q ^ flip];
         }
       }
@@ -139,7 +128,7 @@ class SupportSearch {
     auto& by_share = by_share_[s];
     std::iota(by_share.begin(), by_share.begin() + (1 << m_), 0);
     std::sort(by_share.begin(), by_share.begin() + (1 << m_), [&](int a, int b) {
-      const Block &x = named[static_cast<std::size_t>(a)], &y = named[static_cast<std::size_t>(b)];
+      const Block &x = named[index(a)], &y = named[index(b)];
       const double one = x.count > 0.0 ? x.share() : -1.0, other = y.count > 0.0 ? y.share() : -1.0;
       return one != other ? one > other : a < b;
     });
@@ -152,8 +141,7 @@ class SupportSearch {
       return CardTask::value_of_cost(statistic, costs_[s], costs_[s].known(task_.tree(m_), mask));
     }
     Blocks named;
-    for (int p = 0; p < 1 << m_; ++p)
-      named[static_cast<std::size_t>(p)] = blocks_[s][static_cast<std::size_t>(p ^ mask)];
+    for (int p = 0; p < 1 << m_; ++p) named[index(p)] = blocks_[s][index(p ^ mask)];
     return statistic.bound_of_chains(named, chains_, 0, 0.0);
   }
 
@@ -165,18 +153,17 @@ class SupportSearch {
     const double* costs = values_.data() + depth * statistics;
     if (node.weights >= 0) {
       const double value = CardTask::value_of_cost(task_.objective(), costs_[0], costs[0]) - task_.price * m_;
-      take(tree, static_cast<std::size_t>(node.weights), value);
+      take(tree, index(node.weights), value);
       return;
     }
     double* sums = values_.data() + (depth + 1) * statistics;
     for (int at = node.child; at >= 0;) {
-      const SignTree::Node& child = tree.nodes[static_cast<std::size_t>(at)];
-      ++visited_;
+      const SignTree::Node& child = tree.nodes[index(at)];
       bool open = true;
       for (std::size_t s = 0; s < statistics && open; ++s) {
         if (task_.statistics[s].slope == 0.0) continue;
         double sum = costs[s];
-        for (int i = child.first; i < child.last; ++i) sum += extra_[s][tree.known[static_cast<std::size_t>(i)]];
+        for (int i = child.first; i < child.last; ++i) sum += extra_[s][tree.known[index(i)]];
         sums[s] = sum;
         const double bound = CardTask::value_of_cost(task_.statistics[s], costs_[s], sum);
         open = s == 0 ? bound - task_.price * m_ >= task_.cutoff() : CardTask::reaches(task_.statistics[s], bound);
@@ -194,12 +181,11 @@ class SupportSearch {
     const std::size_t statistics = task_.statistics.size();
     const double* above = values_.data() + depth * statistics;
     double* reached = values_.data() + (depth + 1) * statistics;
-    for (int child = orders.nodes[at].child; child >= 0; child = orders.nodes[static_cast<std::size_t>(child)].next) {
-      const Orders::Node& node = orders.nodes[static_cast<std::size_t>(child)];
+    for (int child = orders.nodes[at].child; child >= 0; child = orders.nodes[index(child)].next) {
+      const Orders::Node& node = orders.nodes[index(child)];
       const Patterns now = placed | node.equal;
       double below = place;
       bool open = true;
-      ++visited_;
       for (std::size_t s = 0; s < statistics && open; ++s) {
         reached[s] =
             above[s] + task_.statistics[s].placed(node.equal, placed, named_[s], named_pairs_[s], place, 1 << m_);
@@ -208,9 +194,9 @@ class SupportSearch {
       }
       if (!open) continue;
       if (node.weights < 0) {
-        descend(orders, static_cast<std::size_t>(child), depth + 1, now, below);
+        descend(orders, index(child), depth + 1, now, below);
       } else if (reached[0] - task_.price * m_ >= task_.cutoff()) {
-        take(orders, static_cast<std::size_t>(node.weights), reached[0] - task_.price * m_);
+        take(orders, index(node.weights), reached[0] - task_.price * m_);
       }
     }
   }
@@ -224,8 +210,8 @@ class SupportSearch {
     if (statistic.pairs) return enough(reached);
     double bound = reached, below = place;
     for (int i = 0; i < 1 << m_; ++i) {
-      const int p = by_share_[s][static_cast<std::size_t>(i)];
-      const Block& part = named_[s][static_cast<std::size_t>(p)];
+      const int p = by_share_[s][index(i)];
+      const Block& part = named_[s][index(p)];
       if ((placed >> p & 1) != 0 || part.count == 0.0) continue;
       bound += part.share() * statistic.between(below, below + part.count);
       below += part.count;
@@ -255,7 +241,7 @@ class SupportSearch {
   Card card_of(int mask, const Weights& weights, double value) const {
     Card card{.value = value, .size = m_};
     for (int i = 0; i < m_; ++i) {
-      const auto j = static_cast<std::size_t>(i);
+      const auto j = index(i);
       card.columns[j] = support_.columns[j];
       card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
     }
@@ -274,7 +260,7 @@ class SupportSearch {
                                               (task_.table.n() - above - rows) << 32 | order};
       above += rows;
       for (Patterns left = rows > 0 ? equal : 0; left != 0; left &= left - 1) {
-        auto& seen = seen_[static_cast<std::size_t>(std::countr_zero(left) ^ mask_)];
+        auto& seen = seen_[index(std::countr_zero(left) ^ mask_)];
         for (std::size_t end = 0; end < 2; ++end) {
           if (keys[end] < seen[end].key) seen[end] = {keys[end], mask_};
         }
@@ -295,7 +281,7 @@ class SupportSearch {
       }
       for (std::size_t word = 0; word < task_.table.words(); ++word) {
         for (std::uint64_t left = part[word] & found_.tracked[word]; left != 0; left &= left - 1) {
-          auto& row = extremes_[task_.table.row_at(word * 64 + static_cast<std::size_t>(std::countr_zero(left)))];
+          auto& row = extremes_[task_.table.row_at(word * 64 + index(std::countr_zero(left)))];
           for (std::size_t end = 0; end < 2; ++end) row[end].improve(found[end]);
         }
       }
@@ -307,7 +293,6 @@ class SupportSearch {
   int m_, mask_ = 0;  // columns of the support; those that count down, as bits
   std::vector<std::vector<int>> chains_;
   Support support_;
-  std::int64_t examined_ = 0, visited_ = 0;
   std::vector<std::uint64_t> one_, other_;
   std::vector<std::uint8_t> pattern_;  // of each row, for comparable pairs
   // of each statistic

@@ -1,14 +1,12 @@
-// The orders of the patterns of a few yes/no columns by positive whole weights; `cards.cpp` explains what they are for.
+// The orders of the patterns of a few yes/no columns by positive whole weights; `cards.h` explains what they are for.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <numeric>
-#include <utility>
-#include <vector>
+
+#include "../arrays.h"
 
 namespace ltr {
 
@@ -30,7 +28,7 @@ inline std::vector<Weights> positive_weights(int m, int fewest, int most) {
     std::vector<Weights> longer;
     for (auto w : all) {
       for (int v = fewest; v <= most; ++v) {
-        w[static_cast<std::size_t>(j)] = static_cast<std::int8_t>(v);
+        w[index(j)] = static_cast<std::int8_t>(v);
         longer.push_back(w);
       }
     }
@@ -47,7 +45,7 @@ inline std::vector<Patterns> tiers_of(const Weights& w, int m) {
   std::map<int, Patterns, std::greater<>> by_total;
   for (int p = 0; p < 1 << m; ++p) {
     int total = 0;
-    for (int j = 0; j < m; ++j) total += (p >> j & 1) * w[static_cast<std::size_t>(j)];
+    for (int j = 0; j < m; ++j) total += (p >> j & 1) * w[index(j)];
     by_total[total] |= Patterns{1} << p;
   }
   std::vector<Patterns> tiers;
@@ -80,15 +78,15 @@ struct Orders : WeightsOfOrders {
     std::size_t at = 0;
     for (const Patterns equal : order) {
       int* link = &nodes[at].child;
-      while (*link >= 0 && nodes[static_cast<std::size_t>(*link)].equal != equal) {
-        link = &nodes[static_cast<std::size_t>(*link)].next;
+      while (*link >= 0 && nodes[index(*link)].equal != equal) {
+        link = &nodes[index(*link)].next;
       }
       if (*link < 0) {
         *link = static_cast<int>(nodes.size());
         at = nodes.size();
         nodes.push_back({equal});  // invalidates `link`
       } else {
-        at = static_cast<std::size_t>(*link);
+        at = index(*link);
       }
     }
     if (nodes[at].weights < 0) {

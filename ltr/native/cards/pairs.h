@@ -13,14 +13,9 @@
 // whose sign becomes the same for all weights below it; a leaf is one order. It is made once for each m.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
-#include <vector>
 
 #include "comparisons.h"
 #include "orders.h"
@@ -62,7 +57,7 @@ struct SignTree : WeightsOfOrders {
       auto& of = renamed.emplace_back();
       for (auto d : differences) {
         for (int j = 0; j < m; ++j) {
-          if (mask >> j & 1) d[static_cast<std::size_t>(j)] = static_cast<std::int8_t>(-d[static_cast<std::size_t>(j)]);
+          if (mask >> j & 1) d[index(j)] = static_cast<std::int8_t>(-d[index(j)]);
         }
         const auto found = number.find(d);
         for (auto& v : d) v = static_cast<std::int8_t>(-v);
@@ -82,7 +77,7 @@ struct SignTree : WeightsOfOrders {
       tiers.push_back(tiers_of(w, m));
     }
     std::vector<const std::vector<std::int8_t>*> signs(weights.size());
-    for (const auto& [of, at] : seen) signs[static_cast<std::size_t>(at)] = &of;
+    for (const auto& [of, at] : seen) signs[index(at)] = &of;
     std::vector<int> all(weights.size()), open(differences.size());
     for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int>(i);
     for (std::size_t i = 0; i < open.size(); ++i) open[i] = static_cast<int>(i);
@@ -92,7 +87,7 @@ struct SignTree : WeightsOfOrders {
  private:
   static std::array<std::int8_t, kLargest> difference(int p, int q, int m) {
     std::array<std::int8_t, kLargest> d{};
-    for (int j = 0; j < m; ++j) d[static_cast<std::size_t>(j)] = static_cast<std::int8_t>((p >> j & 1) - (q >> j & 1));
+    for (int j = 0; j < m; ++j) d[index(j)] = static_cast<std::int8_t>((p >> j & 1) - (q >> j & 1));
     return d;
   }
 
@@ -105,7 +100,7 @@ struct SignTree : WeightsOfOrders {
     std::size_t least = orders.size();  // of the largest part, if branched there
     for (const int d : open) {
       std::array<std::size_t, 3> counts{};
-      for (const int order : orders) ++counts[static_cast<std::size_t>(sign(signs, order, d) + 1)];
+      for (const int order : orders) ++counts[index(sign(signs, order, d) + 1)];
       const std::size_t largest = *std::max_element(counts.begin(), counts.end());
       if (largest == orders.size()) {
         known.push_back(static_cast<std::uint16_t>(3 * d + sign(signs, orders.front(), d) + 1));
@@ -128,14 +123,14 @@ struct SignTree : WeightsOfOrders {
       }
       if (part.empty()) continue;
       const int child = add(part, left, signs);
-      nodes[static_cast<std::size_t>(child)].next = nodes[static_cast<std::size_t>(at)].child;
-      nodes[static_cast<std::size_t>(at)].child = child;
+      nodes[index(child)].next = nodes[index(at)].child;
+      nodes[index(at)].child = child;
     }
     return at;
   }
 
   static int sign(const std::vector<const std::vector<std::int8_t>*>& signs, int order, int d) {
-    return (*signs[static_cast<std::size_t>(order)])[static_cast<std::size_t>(d)];
+    return (*signs[index(order)])[index(d)];
   }
 };
 
@@ -151,7 +146,7 @@ struct PairCosts {
     std::array<double, kPatterns> lower{};  // rows of the lower level
     for (int p = 0; p < 1 << m; ++p) {
       const double count = blocks[p].count;
-      double& l = lower[static_cast<std::size_t>(p)];
+      double& l = lower[index(p)];
       if (ties_lost) l = high > low ? std::round((high * count - blocks[p].gain) / (high - low)) : count;
       gain += blocks[p].gain;
       least += ties_lost ? (high * (count * (count - 1.0) - l * (l - 1.0)) + low * l * (l - 1.0)) / 2.0
@@ -189,16 +184,16 @@ struct PairCosts {
 
   // The cost of an entry of `SignTree::known` if the columns of a mask count down.
   double of_sign(const SignTree& tree, int mask, int known) const {
-    const int source = tree.renamed[static_cast<std::size_t>(mask)][static_cast<std::size_t>(known / 3)];
-    const auto& costs = of[static_cast<std::size_t>(std::abs(source) - 1)];
-    return costs[static_cast<std::size_t>(source > 0 ? known % 3 : 2 - known % 3)];
+    const int source = tree.renamed[index(mask)][index(known / 3)];
+    const auto& costs = of[index(std::abs(source) - 1)];
+    return costs[index(source > 0 ? known % 3 : 2 - known % 3)];
   }
 
   // The cost of all differences whose sign is known once the columns of a mask count down.
   double known(const SignTree& tree, int mask) const {
     const SignTree::Node& root = tree.nodes.front();
     double sum = 0.0;
-    for (int i = root.first; i < root.last; ++i) sum += of_sign(tree, mask, tree.known[static_cast<std::size_t>(i)]);
+    for (int i = root.first; i < root.last; ++i) sum += of_sign(tree, mask, tree.known[index(i)]);
     return sum;
   }
 

@@ -13,13 +13,8 @@
 // the sum of its gains.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
-#include <limits>
-#include <vector>
 
 #include "pairs.h"
 
@@ -69,8 +64,8 @@ struct PrefixCosts {
       if (tree == nullptr) continue;
       const SignTree::Node& root = tree->nodes.front();
       for (int i = root.first; i < root.last; ++i) {
-        const int entry = tree->known[static_cast<std::size_t>(i)];
-        const int source = tree->renamed[mask][static_cast<std::size_t>(entry / 3)];
+        const int entry = tree->known[index(i)];
+        const int source = tree->renamed[mask][index(entry / 3)];
         const auto d = static_cast<std::uint16_t>(std::abs(source) - 1);
         const auto sign = static_cast<std::uint16_t>(source > 0 ? entry % 3 : 2 - entry % 3);
         known_[mask].push_back(static_cast<std::uint16_t>(3 * d + sign));

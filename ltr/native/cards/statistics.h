@@ -3,14 +3,8 @@
 // It is a rank statistic, or the share of comparable pairs in order (`comparisons.h`).
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
-#include <cstddef>
-#include <limits>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "../arrays.h"
 #include "comparisons.h"
@@ -33,23 +27,19 @@ struct CardStatistic {
   // The share of comparable pairs in order; `levels` is the number of levels of rows.
   CardStatistic(std::shared_ptr<const Comparisons> of, std::size_t levels, double least_value, bool lost)
       : gains(levels, 0.0), perfect(1.0), least(least_value), ties_lost(lost), pairs(std::move(of)) {
-    require(!std::isnan(least) && pairs->pairs() > 0.0, "least value and pairs");
+    require(pairs->pairs() > 0.0, "pairs");
     first = slope = 1.0 / pairs->pairs();
   }
 
   CardStatistic(std::span<const double> gains_of, std::span<const double> weights, double perfect_value,
                 double least_value, bool lost)
       : gains(gains_of.begin(), gains_of.end()), perfect(perfect_value), least(least_value), ties_lost(lost) {
-    require(std::isfinite(perfect) && !std::isnan(least), "perfect and least values");
-    for (const double gain : gains) require(std::isfinite(gain) && gain >= 0.0, "gains");
     low = *std::min_element(gains.begin(), gains.end());
     high = *std::max_element(gains.begin(), gains.end());
     for (const double gain : gains) require(!lost || gain == low || gain == high, "two gains where ties are lost");
     sums.assign(weights.size() + 1, 0.0);
     double error = 0.0;  // what rounding takes from the sums (Kahan)
     for (std::size_t r = 0; r < weights.size(); ++r) {
-      require(std::isfinite(weights[r]) && weights[r] >= 0.0 && (r == 0 || weights[r] <= weights[r - 1]),
-              "rank weights");
       const double term = weights[r] - error;
       sums[r + 1] = sums[r] + term;
       error = (sums[r + 1] - sums[r]) - term;
@@ -61,9 +51,7 @@ struct CardStatistic {
     }
   }
 
-  double between(double begin, double end) const {
-    return sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(begin)];
-  }
+  double between(double begin, double end) const { return sums[index(end)] - sums[index(begin)]; }
 
   // The contribution of rows with equal totals, from the place `begin` on.
   double value_of(const Block& block, double begin) const {
@@ -84,8 +72,8 @@ struct CardStatistic {
     if (!pairs) return value_of(joined(equal, blocks), place);
     std::int64_t lost = 0, tied = 0;
     for (Patterns left = equal; left != 0; left &= left - 1) {
-      const auto q = static_cast<std::size_t>(std::countr_zero(left));
-      for (std::size_t p = 0; p < static_cast<std::size_t>(patterns); ++p) {
+      const auto q = index(std::countr_zero(left));
+      for (std::size_t p = 0; p < index(patterns); ++p) {
         const Patterns bit = Patterns{1} << p;
         if ((equal & bit) != 0) {
           tied += counts[p][q];
@@ -115,13 +103,13 @@ struct CardStatistic {
     std::array<std::pair<double, int>, kPatterns> order;
     int used = 0;
     for (int i = 0; i < size; ++i) {
-      if (blocks[i].count > 0.0) order[static_cast<std::size_t>(used++)] = {-blocks[i].share(), i};
+      if (blocks[i].count > 0.0) order[index(used++)] = {-blocks[i].share(), i};
     }
     std::sort(order.begin(), order.begin() + used);
     double total = 0.0, place = begin;
     for (int i = 0; i < used; ++i) {
-      const Block& block = blocks[order[static_cast<std::size_t>(i)].second];
-      total -= order[static_cast<std::size_t>(i)].first * between(place, place + block.count);
+      const Block& block = blocks[order[index(i)].second];
+      total -= order[index(i)].first * between(place, place + block.count);
       place += block.count;
     }
     return total;
@@ -135,15 +123,15 @@ struct CardStatistic {
     for (const auto& chain : chains) {
       const int start = size;
       for (const int p : chain) {
-        Block block = named[static_cast<std::size_t>(p)];
+        Block block = named[index(p)];
         if (block.count == 0.0 || (placed >> p & 1) != 0) continue;
-        while (size > start && pooled[static_cast<std::size_t>(size - 1)].gain * block.count <=
-                                   block.gain * pooled[static_cast<std::size_t>(size - 1)].count) {
+        while (size > start &&
+               pooled[index(size - 1)].gain * block.count <= block.gain * pooled[index(size - 1)].count) {
           --size;
-          block.count += pooled[static_cast<std::size_t>(size)].count;
-          block.gain += pooled[static_cast<std::size_t>(size)].gain;
+          block.count += pooled[index(size)].count;
+          block.gain += pooled[index(size)].gain;
         }
-        pooled[static_cast<std::size_t>(size++)] = block;
+        pooled[index(size++)] = block;
       }
     }
     return bound_of(pooled.data(), size, place);
@@ -152,7 +140,7 @@ struct CardStatistic {
   static Block joined(Patterns equal, const Blocks& blocks) {
     Block block;
     for (Patterns left = equal; left != 0; left &= left - 1) {
-      const Block& part = blocks[static_cast<std::size_t>(std::countr_zero(left))];
+      const Block& part = blocks[index(std::countr_zero(left))];
       block.count += part.count;
       block.gain += part.gain;
     }

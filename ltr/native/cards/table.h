@@ -3,10 +3,6 @@
 
 #include <array>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "../arrays.h"
 #include "orders.h"
@@ -20,7 +16,7 @@ __attribute__((always_inline))
 inline void count_words(const std::uint64_t* parts, int size, std::size_t words, const std::size_t* start,
                         const double* gains, std::size_t levels, const std::uint64_t* column, Block* with) {
   for (int p = 0; p < size; ++p) {
-    const std::uint64_t* part = parts + static_cast<std::size_t>(p) * words;
+    const std::uint64_t* part = parts + index(p) * words;
     Block block;
     for (std::size_t level = 0; level < levels; ++level) {
       std::int64_t found = 0;
@@ -68,7 +64,7 @@ class CardTable {
     require(levels_ >= 1 && levels_ <= n_, "number of levels");
     for (const std::int32_t of : level) require(of >= 0 && of < static_cast<int>(levels_), "levels");
     std::vector<std::size_t> next(levels_ + 1, 0);
-    for (const std::int32_t of : level) ++next[static_cast<std::size_t>(of) + 1];
+    for (const std::int32_t of : level) ++next[index(of) + 1];
     for (std::size_t l = 1; l < next.size(); ++l) next[l] = (next[l - 1] + next[l] + 63) / 64 * 64;
     words_ = next.back() / 64;
     for (const std::size_t bit : next) start_.push_back(bit / 64);
@@ -76,7 +72,7 @@ class CardTable {
     all_.assign(words_, 0);
     row_at_.assign(words_ * 64, 0);
     for (std::size_t i = 0; i < n_; ++i) {
-      const std::size_t bit = next[static_cast<std::size_t>(level[i])]++;
+      const std::size_t bit = next[index(level[i])]++;
       all_[bit / 64] |= std::uint64_t{1} << bit % 64;
       row_at_[bit] = i;
       for (std::size_t j = 0; j < columns_; ++j) {
@@ -97,9 +93,9 @@ class CardTable {
   void split(const std::uint64_t* parts, int count, std::size_t j, std::uint64_t* into) const {
     const std::uint64_t* answers = column(j);
     for (int p = 0; p < count; ++p) {
-      const std::uint64_t* part = parts + static_cast<std::size_t>(p) * words_;
-      std::uint64_t* without = into + static_cast<std::size_t>(p) * words_;
-      std::uint64_t* with = into + static_cast<std::size_t>(p + count) * words_;
+      const std::uint64_t* part = parts + index(p) * words_;
+      std::uint64_t* without = into + index(p) * words_;
+      std::uint64_t* with = into + index(p + count) * words_;
       for (std::size_t word = 0; word < words_; ++word) {
         with[word] = part[word] & answers[word];
         without[word] = part[word] & ~answers[word];

@@ -1,12 +1,7 @@
 // What a search of cards is asked for, and the value that a card must exceed to be of use.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstddef>
-#include <limits>
-#include <vector>
 
 #include "form.h"
 #include "pairs.h"
@@ -16,15 +11,19 @@
 namespace ltr {
 
 constexpr double kTolerance = 2e-13;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// A search of cards. Threads share it: they change nothing but `floor`.
-struct CardTask {
+struct CardProblem {
   CardTable table;
   CardForm form;
   std::vector<CardStatistic> statistics;  // that of the objective, and those of the demands
   int fewest, most;                       // points that a column of a card may have, up to their sign
   double price;
+};
+
+// A search of cards. Threads share it: they change nothing but `floor`.
+struct CardTask : CardProblem {
+  explicit CardTask(CardProblem problem) : CardProblem(std::move(problem)) {}
+
   std::vector<std::vector<Orders>> orders{kLargest + 1};  // by number of columns, made when they are needed
   std::vector<std::vector<SignTree>> trees{kLargest + 1};
   double threshold = kInfinity;           // least value of the cards to collect; infinity to collect none
@@ -32,8 +31,8 @@ struct CardTask {
 
   const CardStatistic& objective() const { return statistics.front(); }
   double tolerance() const { return kTolerance * std::abs(objective().perfect); }
-  const SignTree& tree(int m) const { return trees[static_cast<std::size_t>(m)].front(); }
-  const Orders& order(int m) const { return orders[static_cast<std::size_t>(m)].front(); }
+  const SignTree& tree(int m) const { return trees[index(m)].front(); }
+  const Orders& order(int m) const { return orders[index(m)].front(); }
 
   // The value below which supports and nodes are left out.
   double cutoff() const {
@@ -58,10 +57,10 @@ struct CardTask {
 
   // Make the orders and signs of up to m columns.
   void prepare(int m) {
-    const auto size = static_cast<std::size_t>(m);
+    const auto size = index(m);
     const auto falls = [](const CardStatistic& statistic) { return statistic.slope > 0.0; };
     for (int some = 1; some <= m && std::any_of(statistics.begin(), statistics.end(), falls); ++some) {
-      if (auto& of = trees[static_cast<std::size_t>(some)]; of.empty()) of.emplace_back(some, fewest, most);
+      if (auto& of = trees[index(some)]; of.empty()) of.emplace_back(some, fewest, most);
     }
     if (orders[size].empty() && !all_fall()) orders[size].emplace_back(m, fewest, most);
   }

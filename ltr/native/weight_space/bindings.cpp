@@ -1,8 +1,7 @@
 // What Python sees of the weight-space search: the space, the memory of a thread, and the search of one thread.
-#include <cmath>
+#include "../bindings.h"
+
 #include <memory>
-#include <utility>
-#include <vector>
 
 #include "../module.h"
 #include "bounds.h"
@@ -18,158 +17,85 @@ using namespace weight_space;
 
 // A space and the arrays that it reads, which must not change but for `stop`.
 struct BoundSpace {
+  explicit BoundSpace(const nb::kwargs& fields) {
+    const Arguments given(fields, kept);
+    space.T = given.rows<double>("T");
+    const std::size_t d = space.d();
+    require(d > 0, "coordinates");
+    const auto positive = given.vector<std::int32_t>("positive");
+    const std::size_t pairs = positive.size();
+    require(pairs < (std::size_t{1} << 31), "fewer pairs than 2^31");
+    space.pairs = {.columns = given.rows<double>("columns", d + 1, pairs).data,
+                   .single = given.rows<float>("single", pairs, space.single_size()).data,
+                   .slack = given.vector<double>("slack", pairs).data(),
+                   .member = positive.data(),
+                   .size = pairs,
+                   .stride = pairs};
+    const auto one = given.vector<std::int32_t>("one");
+    const auto other = given.vector<std::int32_t>("other", one.size());
+    require_places(one, pairs, "candidates of pairs");
+    require_places(other, pairs, "candidates of pairs");
+    space.conflicts = {given.rows<float>("conflict_columns", d + 1, one.size()).data,
+                       one.data(),
+                       other.data(),
+                       given.vector<float>("apart", one.size()).data(),
+                       one.size(),
+                       one.size()};
+    Tables& tables = space.tables;
+    tables.table = given.vector<std::int64_t>("table");
+    tables.level = given.vector<std::int64_t>("level");
+    tables.start = given.vector<std::int64_t>("start", tables.levels() + 1);
+    tables.most = given.vector<std::int64_t>("most", tables.levels());
+    tables.counts_at = given.vector<std::int64_t>("counts_at", tables.levels());
+    tables.contribution = given.vector<std::int64_t>("contribution");
+    tables.step = given.vector<std::int64_t>("step");
+    tables.counts_size = given.get<std::size_t>("counts_size");
+    tables.least = given.vector<std::int64_t>("least");
+    tables.first_level = given.vector<std::int64_t>("first_level", tables.objectives() + 1);
+    require_places(positive, tables.members(), "pairs of members");
+    require_places(tables.level, tables.levels(), "levels of members");
+    std::size_t objective = 0;
+    for (const std::int64_t of : tables.level) {
+      while (of >= tables.first_level[objective + 1]) ++objective;
+      tables.of_member.push_back({tables.table[index(of)], tables.counts_at[index(of)], objective});
+    }
+    for (std::size_t q = 0; q < pairs; ++q) {
+      if (q == 0 || positive[q] != positive[q - 1]) space.run.push_back(static_cast<std::int32_t>(q));
+    }
+    space.pairs.runs = space.run.size();
+    space.run.push_back(static_cast<std::int32_t>(pairs));
+    space.pairs.run = space.run.data();
+    const std::size_t weights = (space.T.rows + 7) / 8 * 8;
+    space.axes.resize(d * weights);
+    space.axis_sizes.resize(d * weights);
+    for (std::size_t j = 0; j < d; ++j) {
+      for (std::size_t i = 0; i < space.T.rows; ++i) {
+        space.axes[j * weights + i] = space.T(i, j);
+        space.axis_sizes[j * weights + i] = std::abs(space.T(i, j));
+      }
+    }
+    space.b = given.vector<double>("b");
+    space.A = given.rows<double>("A", space.b.size(), d);
+    space.price = given.vector<std::int64_t>("price", d);
+    space.support = given.get<std::int64_t>("support");
+    space.loose = given.get<double>("loose");
+    space.error = given.get<double>("error");
+    space.fixed = given.get<bool>("fixed");
+    space.sparse = given.get<bool>("sparse");
+    space.integer = given.get<bool>("integer");
+    space.stop = given.stop();
+  }
+  BoundSpace(const BoundSpace&) = delete;  // pairs point to runs
+
+  Kept kept;
   Space space;
-  std::vector<std::shared_ptr<void>> arrays;
 };
-
-template <typename Array>
-auto kept(BoundSpace& bound, const Array& array) {
-  bound.arrays.push_back(std::make_shared<Array>(array));
-  return view(array);
-}
-
-void check(const Tables& tables, const Pairs& pairs) {
-  const auto levels = static_cast<std::int64_t>(tables.levels()), members = static_cast<std::int64_t>(tables.members());
-  require(tables.start.size() == tables.levels() + 1 && tables.most.size() == tables.levels() &&
-              tables.counts_at.size() == tables.levels(),
-          "one table per level");
-  require(tables.start[0] == 0 && tables.start[tables.levels()] == members, "each member in a level");
-  require(tables.step.size() >= tables.contribution.size(), "one step per entry");
-  require(tables.first_level.size() == tables.objectives() + 1 && tables.first_level.front() == 0 &&
-              tables.first_level.back() == levels,
-          "levels of each objective");
-  for (std::size_t o = 0; o < tables.objectives(); ++o) {
-    require(tables.first_level[o] <= tables.first_level[o + 1], "levels sorted by objective");
-  }
-  for (std::int64_t level = 0; level < levels; ++level) {
-    const auto at = static_cast<std::size_t>(level);
-    const std::int64_t size = tables.start[at + 1] - tables.start[at], most = tables.most[at];
-    require(size >= 0 && most >= 0 && size <= members && most <= static_cast<std::int64_t>(pairs.size), "levels");
-    require(tables.table[at] >= 0 && tables.table[at] + size + most <=
-                                         static_cast<std::int64_t>(tables.contribution.size()) + (size == 0 ? 1 : 0),
-            "one entry per place and count");
-    const std::int64_t counts_at = tables.counts_at[at];
-    require(counts_at >= 0 ? counts_at + most + 2 <= static_cast<std::int64_t>(tables.counts_size)
-                           : counts_at == -1 && size == 1,
-            "one number per count");
-    for (std::int64_t i = tables.start[at]; i < tables.start[at + 1]; ++i) {
-      require(tables.level[static_cast<std::size_t>(i)] == level, "members sorted by level");
-    }
-  }
-  std::vector<std::int64_t> losable(tables.members());
-  for (std::size_t q = 0; q < pairs.size; ++q) {
-    require(pairs.member[q] >= (q > 0 ? pairs.member[q - 1] : 0) && pairs.member[q] < members, "pairs by member");
-    ++losable[static_cast<std::size_t>(pairs.member[q])];
-  }
-  for (std::size_t i = 0; i < losable.size(); ++i) {
-    require(losable[i] <= tables.most[static_cast<std::size_t>(tables.level[i])], "no more pairs than counts");
-  }
-}
-
-// Return a field of Python's `Space` by its name, without a copy of its array.
-template <typename T>
-T field(const nb::kwargs& fields, const char* name) {
-  T value{};
-  if (!nb::try_cast(fields[name], value, false)) throw nb::type_error(name);
-  return value;
-}
-
-void make_space(BoundSpace* self, const nb::kwargs& fields) {
-  const auto columns = field<Rows<double>>(fields, "columns"), T = field<Rows<double>>(fields, "T"),
-             A = field<Rows<double>>(fields, "A");
-  const auto slack = field<Vector<double>>(fields, "slack"), b = field<Vector<double>>(fields, "b");
-  const auto single = field<Rows<float>>(fields, "single");
-  const auto positive = field<Vector<std::int32_t>>(fields, "positive");
-  const auto price = field<Vector<std::int64_t>>(fields, "price");
-  const auto conflict_columns = field<Rows<float>>(fields, "conflict_columns");
-  const auto one = field<Vector<std::int32_t>>(fields, "one"), other = field<Vector<std::int32_t>>(fields, "other");
-  const auto apart = field<Vector<float>>(fields, "apart");
-  const auto stop = field<Vector<std::uint8_t>>(fields, "stop");
-  BoundSpace bound;
-  Space& space = bound.space;
-  space.T = kept(bound, T);
-  const std::size_t d = space.d(), pairs = columns.shape(1), conflicts = one.shape(0);
-  require(d > 0 && columns.shape(0) == d + 1, "one row per coordinate");
-  require(slack.shape(0) == pairs && positive.shape(0) == pairs, "one entry per pair");
-  require(pairs < (std::size_t{1} << 31), "fewer pairs than 2^31");
-  require(single.shape(0) == pairs && single.shape(1) == space.single_size(), "one row per pair in single precision");
-  require(A.shape(0) == b.shape(0) && (A.shape(0) == 0 || A.shape(1) == d), "one row per constraint");
-  require(price.shape(0) == d, "one price per weight");
-  require(conflict_columns.shape(0) == d + 1 && conflict_columns.shape(1) == conflicts && other.shape(0) == conflicts &&
-              apart.shape(0) == conflicts,
-          "one entry per candidate");
-  require(stop.shape(0) == 1, "one byte to stop by");
-  space.pairs = {kept(bound, columns).data,
-                 kept(bound, single).data,
-                 kept(bound, slack).data(),
-                 kept(bound, positive).data(),
-                 pairs,
-                 pairs,
-                 nullptr,
-                 0};
-  space.conflicts = {kept(bound, conflict_columns).data,
-                     kept(bound, one).data(),
-                     kept(bound, other).data(),
-                     kept(bound, apart).data(),
-                     conflicts,
-                     conflicts};
-  for (std::size_t c = 0; c < conflicts; ++c) {
-    for (const std::int32_t q : {space.conflicts.one[c], space.conflicts.other[c]}) {
-      require(q >= 0 && q < static_cast<std::int64_t>(pairs), "candidates of pairs");
-    }
-  }
-  const auto whole = [&](const char* name) { return kept(bound, field<Vector<std::int64_t>>(fields, name)); };
-  space.tables = {whole("level"),
-                  whole("start"),
-                  whole("most"),
-                  whole("table"),
-                  whole("counts_at"),
-                  whole("contribution"),
-                  whole("step"),
-                  field<std::size_t>(fields, "counts_size"),
-                  whole("first_level"),
-                  whole("least"),
-                  {}};
-  check(space.tables, space.pairs);
-  std::size_t objective = 0;
-  for (const std::int64_t of : space.tables.level) {
-    const auto at = static_cast<std::size_t>(of);
-    while (of >= space.tables.first_level[objective + 1]) ++objective;
-    space.tables.of_member.push_back({space.tables.table[at], space.tables.counts_at[at], objective});
-  }
-  for (std::size_t q = 0; q < pairs; ++q) {
-    if (q == 0 || space.pairs.member[q] != space.pairs.member[q - 1]) space.run.push_back(static_cast<std::int32_t>(q));
-  }
-  space.pairs.runs = space.run.size();
-  space.run.push_back(static_cast<std::int32_t>(pairs));
-  const std::size_t weights = (T.shape(0) + 7) / 8 * 8;
-  space.axes.resize(d * weights);
-  space.axis_sizes.resize(d * weights);
-  for (std::size_t j = 0; j < d; ++j) {
-    for (std::size_t i = 0; i < T.shape(0); ++i) {
-      space.axes[j * weights + i] = space.T(i, j);
-      space.axis_sizes[j * weights + i] = std::abs(space.T(i, j));
-    }
-  }
-  space.A = kept(bound, A);
-  space.b = kept(bound, b);
-  space.price = kept(bound, price);
-  space.support = field<std::int64_t>(fields, "support");
-  space.loose = field<double>(fields, "loose");
-  space.error = field<double>(fields, "error");
-  space.fixed = field<bool>(fields, "fixed");
-  space.sparse = field<bool>(fields, "sparse");
-  space.integer = field<bool>(fields, "integer");
-  space.stop = Stop(kept(bound, stop));
-  space.pairs.run = space.run.data();
-  new (self) BoundSpace(std::move(bound));
-}
 
 template <typename T, typename... Shape>
 nb::object array_of(std::vector<T>&& values, Shape... shape) {
   auto* owned = new std::vector<T>(std::move(values));
   nb::capsule owner(owned, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
-  return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), {static_cast<std::size_t>(shape)...}, owner));
+  return nb::cast(nb::ndarray<nb::numpy, T>(owned->data(), {index(shape)...}, owner));
 }
 
 nb::tuple arrays_of(Boxes&& boxes) {
@@ -245,12 +171,6 @@ nb::tuple probe_first(Workspace& work, const BoundSpace& bound, std::int64_t req
   return nb::make_tuple(went, array_of(std::move(loss), kParts, single_size));
 }
 
-void tighten_first(Workspace& work, const BoundSpace& bound, std::size_t j, double low, double high) {
-  require(work.fits(bound.space) && work.boxes[0].upper != nullptr && j < bound.space.d(), "a box of this space");
-  tighten(bound.space, work.boxes[0], j, low, high);
-  update_decided(bound.space, work, work.boxes[0]);
-}
-
 void settle_first(Workspace& work, const BoundSpace& bound) {
   require_box(work, bound);
   settle_demands(bound.space, work, work.boxes[0]);
@@ -303,13 +223,7 @@ void make_points(BoundPoints* self, Rows<double> points, Vector<std::uint8_t> po
 void start_points(BoundPoints& bound, Vector<std::int64_t> above, Rows<std::int64_t> loss, std::int64_t required) {
   const std::span<const std::int64_t> levels = view(above);
   require(levels.size() == bound.search.levels() && loss.shape(0) == levels.size(), "one row per level");
-  require(loss.shape(1) == static_cast<std::size_t>(bound.search.members()) + 1, "one loss per number of positives");
-  for (std::size_t l = 0; l < levels.size(); ++l) {
-    require(levels[l] >= (l > 0 ? levels[l - 1] + 1 : 0), "levels that ascend");
-    for (std::size_t r = 1; r < loss.shape(1); ++r) {
-      require(view(loss)(l, r) >= view(loss)(l, r - 1) && view(loss)(l, 0) >= 0, "losses that do not descend");
-    }
-  }
+  require(loss.shape(1) == index(bound.search.members()) + 1, "one loss per number of positives");
   require(required > 0, "a loss above 0");
   bound.search.start(levels, view(loss), required);
 }
@@ -331,7 +245,9 @@ nb::tuple advance_points(BoundPoints& bound, std::int64_t allowance, Vector<std:
 void bind_weight_space(nb::module_& module) {
   nb::class_<BoundSpace>(module, "SearchSpace",
                          "A problem as the weight-space search reads it; `ltr.exact.weight_space.space` explains it.")
-      .def("__init__", &make_space, nb::sig("def __init__(self, **fields: object) -> None"));
+      .def(
+          "__init__", [](BoundSpace* self, const nb::kwargs& fields) { new (self) BoundSpace(fields); },
+          nb::sig("def __init__(self, **fields: object) -> None"));
   nb::class_<Workspace>(module, "SearchWorkspace",
                         "The memory of one thread of the weight-space search, for spaces of one size.")
       .def(
@@ -341,8 +257,6 @@ void bind_weight_space(nb::module_& module) {
            "Put a box on the empty stack, for tests.")
       .def("probe", &probe_first, nb::arg("space"), nb::arg("required"),
            "Probe that box; return whether it was tightened, -1 if nothing is left, and what each part loses.")
-      .def("tighten", &tighten_first, nb::arg("space"), nb::arg("j"), nb::arg("low"), nb::arg("high"),
-           "Tighten coordinate j of that box.")
       .def("settle", &settle_first, nb::arg("space"), "Take the open pairs of demands that are met off that box.")
       .def("lose_opposites", &lose_first, nb::arg("space"), nb::arg("target"),
            "Count the pairs of that box as lost that are in conflict with forced ones; return whether there are any.")

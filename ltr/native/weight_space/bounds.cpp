@@ -1,8 +1,5 @@
 #include "bounds.h"
 
-#include <cmath>
-#include <cstring>
-
 #include "lanes.h"
 
 namespace ltr::weight_space {
@@ -76,20 +73,11 @@ std::size_t find_conflicts(Workspace& work, const Box& box) {
     work.half_width[j] = static_cast<float>(0.5 * (box.high[j] - box.low[j]));
   }
   mark_conflicts(conflicts, work.middle.data(), work.half_width.data(), work.columns(), marks);
-  std::fill_n(marks + number, 8, std::uint8_t{0});
-  std::size_t found = 0;
-  for (std::size_t first = 0; first < number; first += 8) {
-    std::uint64_t word;
-    std::memcpy(&word, marks + first, 8);
-    for (; word != 0; word &= word - 1) {
-      work.listed[found++] = static_cast<std::int32_t>(first + lowest_byte(word));
-    }
-  }
-  return found;
+  return list_marked(marks, number, work.listed.data());
 }
 
 std::size_t objective_of(const Space& space, const Pairs& pairs, std::int32_t pair) {
-  return space.tables.of_member[static_cast<std::size_t>(pairs.member[pair])].objective;
+  return space.tables.of_member[index(pairs.member[pair])].objective;
 }
 
 // Pack the pair losses in `scale` into the listed conflicts; write the loss of each objective to `packed` and leave the
@@ -106,7 +94,7 @@ void pack(const Space& space, Workspace& work, const Box& box, std::size_t found
     left[q] -= y;
     left[p] -= y;
     const std::int32_t i = list.pairs.member[q], m = list.pairs.member[p];
-    work.packed[space.tables.of_member[static_cast<std::size_t>(i)].objective] += y;
+    work.packed[space.tables.of_member[index(i)].objective] += y;
     touched[i] += y;
     touched[m] += i != m ? y : 0.0;
   }
@@ -162,6 +150,20 @@ struct Hinges {
   slopes += sum_of_slopes;
 }
 
+// Write -x.e of some blocks of 8 pairs each; `columns` are those of the first pair.
+template <std::size_t blocks>
+[[gnu::always_inline]] inline void negate_products(const double* columns, std::size_t stride, std::size_t coordinates,
+                                                   const double* x, double* values) {
+  Doubles8 sums[blocks] = {}, e;
+  for (std::size_t j = 0; j < coordinates; ++j, columns += stride) {
+    for (std::size_t b = 0; b < blocks; ++b) {
+      load(e, columns + 8 * b);
+      sums[b] -= x[j] * e;
+    }
+  }
+  for (std::size_t b = 0; b < blocks; ++b) store(sums[b], values + 8 * b);
+}
+
 // Compute h at x, and write the slope of each pair in it, else 0, to `counting`.
 LTR_MULTIVERSION Hinges compute_hinges(const Pairs& pairs, std::size_t coordinates, const double* x,
                                        const double* scale, double* counting) {
@@ -172,33 +174,8 @@ LTR_MULTIVERSION Hinges compute_hinges(const Pairs& pairs, std::size_t coordinat
     const std::size_t size = std::min(kBlock, pairs.size - first);
     const double* columns = pairs.columns + first;
     std::size_t q = 0;
-    for (; q + 32 <= size; q += 32) {
-      Doubles8 a{}, b{}, c{}, d{}, e;
-      const double* column = columns + q;
-      for (std::size_t j = 0; j < coordinates; ++j, column += pairs.stride) {
-        load(e, column);
-        a -= x[j] * e;
-        load(e, column + 8);
-        b -= x[j] * e;
-        load(e, column + 16);
-        c -= x[j] * e;
-        load(e, column + 24);
-        d -= x[j] * e;
-      }
-      store(a, values + q);
-      store(b, values + q + 8);
-      store(c, values + q + 16);
-      store(d, values + q + 24);
-    }
-    for (; q + 8 <= size; q += 8) {
-      Doubles8 a{}, e;
-      const double* column = columns + q;
-      for (std::size_t j = 0; j < coordinates; ++j, column += pairs.stride) {
-        load(e, column);
-        a -= x[j] * e;
-      }
-      store(a, values + q);
-    }
+    for (; q + 32 <= size; q += 32) negate_products<4>(columns + q, pairs.stride, coordinates, x, values + q);
+    for (; q + 8 <= size; q += 8) negate_products<1>(columns + q, pairs.stride, coordinates, x, values + q);
     for (; q < size; ++q) {
       values[q] = 0.0;
       for (std::size_t j = 0; j < coordinates; ++j) values[q] -= x[j] * columns[j * pairs.stride + q];
@@ -369,14 +346,14 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
   for (std::size_t level = 0; level < tables.levels(); ++level) {
     const bool shared = tables.counts_at[level] >= 0;
     if (tables.start[level] == tables.start[level + 1]) continue;
-    const std::size_t objective = tables.of_member[static_cast<std::size_t>(tables.start[level])].objective;
+    const std::size_t objective = tables.of_member[index(tables.start[level])].objective;
     const std::int64_t required = work.required[objective];
     if (shared) {
       fill_level_path(tables, box, level, work.path.data());
       if (budget == nullptr) fill_reach(path, tables.most[level], required, work.reach.data());
     }
-    const auto last = static_cast<std::size_t>(tables.start[level + 1]);
-    for (auto i = static_cast<std::size_t>(tables.start[level]); i < last; ++i) {
+    const auto last = index(tables.start[level + 1]);
+    for (auto i = index(tables.start[level]); i < last; ++i) {
       work.unit_loss[i] = 0.0;
       work.forced[i] = 0;
       const std::int64_t most = box.losable[i], count = box.counts[i];
@@ -387,7 +364,7 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
         const std::int64_t* step = tables.step.data() + tables.table[level] + count;
         for (; x < most && loss + step[x] < limit; ++x) loss += step[x];
       } else {
-        x = budget == nullptr ? std::min<std::int64_t>(most, work.reach[static_cast<std::size_t>(count)] - count)
+        x = budget == nullptr ? std::min<std::int64_t>(most, work.reach[index(count)] - count)
                               : largest_within(path + count, most, limit);
         loss = path[count + x] - path[count];
       }
@@ -397,7 +374,7 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
         work.forced[i] = 1;
         ++forced;
       } else {
-        work.unit_loss[i] = static_cast<double>(loss) * work.inverse[static_cast<std::size_t>(x)] * (1.0 - 1e-13);
+        work.unit_loss[i] = static_cast<double>(loss) * work.inverse[index(x)] * (1.0 - 1e-13);
       }
     }
   }
@@ -428,9 +405,9 @@ bool lose_opposites(const Space& space, Workspace& work, Box& box) {
     std::int32_t q = list.conflicts.one[work.listed[k]], p = list.conflicts.other[work.listed[k]];
     if (objective_of(space, list.pairs, q) == objective_of(space, list.pairs, p)) continue;
     if (box.open[q] == 0 || box.open[p] == 0) continue;
-    if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) std::swap(q, p);
-    if (work.forced[static_cast<std::size_t>(list.pairs.member[q])] == 0) continue;
-    const auto member = static_cast<std::size_t>(list.pairs.member[p]);
+    if (work.forced[index(list.pairs.member[q])] == 0) std::swap(q, p);
+    if (work.forced[index(list.pairs.member[q])] == 0) continue;
+    const auto member = index(list.pairs.member[p]);
     bound_of(box, tables.of_member[member].objective) += raise_count(tables, box.counts, box.fewer, member, 1);
     box.open[p] = 0;
     --box.losable[member];
@@ -615,7 +592,7 @@ std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box
   compute_values(pairs.columns, pairs.stride, space.columns(), x, work.value.data(), pairs.size);
   for (std::size_t q = 0; q < pairs.size; ++q) {
     if (box.open[q] != 0 && work.value[q] < pairs.slack[q]) {
-      const auto member = static_cast<std::size_t>(pairs.member[q]);
+      const auto member = index(pairs.member[q]);
       const std::int64_t change =
           raise_count(space.tables, work.trial_counts.data(), work.trial_fewer.data(), member, 1);
       const std::size_t objective = space.tables.of_member[member].objective;

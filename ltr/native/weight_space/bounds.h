@@ -66,8 +66,6 @@
 // the box, whatever the order of the sum, and is taken off phi.
 #pragma once
 
-#include <limits>
-
 #include "boxes.h"
 
 namespace ltr::weight_space {

@@ -1,6 +1,5 @@
 #include "boxes.h"
 
-#include <cmath>
 #include <cstring>
 
 namespace ltr::weight_space {
@@ -63,12 +62,12 @@ LTR_MULTIVERSION void mark_decided(const double* __restrict upper, const double*
 // Enter the marked pairs of a box as decided into its counts and its bound.
 LTR_MULTIVERSION void count_decided(const Tables& tables, Box& box, const Pairs& pairs, const std::uint8_t* marks) {
   for (std::size_t run = 0; run < pairs.runs; ++run) {
-    const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
+    const auto begin = index(pairs.run[run]), end = index(pairs.run[run + 1]);
     const auto [decided, lost] = count_marks(marks, begin, end);
     if (decided == 0) continue;
-    const auto member = static_cast<std::size_t>(pairs.member[begin]);
+    const auto member = index(pairs.member[begin]);
     box.losable[member] -= decided;
-    box.alive -= static_cast<std::size_t>(decided);
+    box.alive -= index(decided);
     if (lost > 0) {
       bound_of(box, tables.of_member[member].objective) += raise_count(tables, box.counts, box.fewer, member, lost);
     }
@@ -114,22 +113,11 @@ void take(const T* source, const std::int32_t* index, std::size_t kept, T* into)
   for (std::size_t k = 0; k < kept; ++k) into[k] = source[static_cast<std::uint32_t>(index[k])];
 }
 
-// Take the same entries of several rows, four rows at a time.
+// Take the same entries of several rows.
 template <typename T>
 void take_rows(const T* source, std::size_t stride, const std::int32_t* index, std::size_t kept, T* into,
                std::size_t into_stride, std::size_t rows) {
-  for (; rows >= 4; rows -= 4, source += 4 * stride, into += 4 * into_stride) {
-    const T *a = source, *b = a + stride, *c = b + stride, *d = c + stride;
-    T *a2 = into, *b2 = a2 + into_stride, *c2 = b2 + into_stride, *d2 = c2 + into_stride;
-    for (std::size_t k = 0; k < kept; ++k) {
-      const auto q = static_cast<std::uint32_t>(index[k]);
-      a2[k] = a[q];
-      b2[k] = b[q];
-      c2[k] = c[q];
-      d2[k] = d[q];
-    }
-  }
-  for (; rows > 0; --rows, source += stride, into += into_stride) take(source, index, kept, into);
+  for (std::size_t row = 0; row < rows; ++row) take(source + row * stride, index, kept, into + row * into_stride);
 }
 
 // Copy the open pairs of a box to a list of its own, padded to a multiple of 8 with pairs that stay undecided but do
@@ -347,13 +335,13 @@ void settle_demands(const Space& space, Workspace& work, Box& box) {
   const Tables& tables = space.tables;
   for (std::size_t demand = 0; demand < tables.demands(); ++demand) {
     const std::int64_t *levels = tables.first_level.data() + demand + 1, *start = tables.start.data();
-    const auto first = static_cast<std::size_t>(start[levels[0]]), last = static_cast<std::size_t>(start[levels[1]]);
+    const auto first = index(start[levels[0]]), last = index(start[levels[1]]);
     std::int64_t open = 0, room = box.room[demand];
     for (std::size_t i = first; i < last; ++i) open += box.losable[i];
     if (open == 0) continue;
     std::copy(box.counts + first, box.counts + last, work.trial_counts.data() + first);
     for (std::int64_t level = levels[0]; level < levels[1]; ++level) {
-      const auto l = static_cast<std::size_t>(level);
+      const auto l = index(level);
       const std::int64_t at = tables.counts_at[l];
       if (at >= 0) std::copy_n(box.fewer + at, tables.most[l] + 2, work.trial_fewer.data() + at);
     }
@@ -365,7 +353,7 @@ void settle_demands(const Space& space, Workspace& work, Box& box) {
     find_segments(space, work, box);
     for (std::size_t q = work.segment[demand + 1]; q < work.segment[demand + 2]; ++q) box.open[q] = 0;
     std::fill(box.losable + first, box.losable + last, 0);
-    box.alive -= static_cast<std::size_t>(open);
+    box.alive -= index(open);
   }
 }
 
@@ -374,11 +362,11 @@ void find_segments(const Space& space, Workspace& work, const Box& box) {
   std::size_t objective = 0;
   work.segment[0] = 0;
   for (std::size_t run = 0; run < pairs.runs; ++run) {
-    const auto begin = static_cast<std::size_t>(pairs.run[run]);
-    const std::size_t of = space.tables.of_member[static_cast<std::size_t>(pairs.member[begin])].objective;
+    const auto begin = index(pairs.run[run]);
+    const std::size_t of = space.tables.of_member[index(pairs.member[begin])].objective;
     while (objective < of) work.segment[++objective] = begin;
   }
-  const std::size_t end = pairs.runs == 0 ? 0 : static_cast<std::size_t>(pairs.run[pairs.runs]);
+  const std::size_t end = pairs.runs == 0 ? 0 : index(pairs.run[pairs.runs]);
   while (objective < space.tables.objectives()) work.segment[++objective] = end;
 }
 
@@ -389,7 +377,7 @@ Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box)
   std::copy_n(box.low, d, low);
   std::copy_n(box.high, d, high);
   for (std::size_t q = 0; q < pairs.size; ++q) {
-    if (box.open[q] == 0 || work.forced[static_cast<std::size_t>(pairs.member[q])] == 0) continue;
+    if (box.open[q] == 0 || work.forced[index(pairs.member[q])] == 0) continue;
     const double room = box.upper[q];
     for (std::size_t j = 0; j < d; ++j) {
       const double e = pairs.column(j)[q];
@@ -492,11 +480,11 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   for (std::size_t demand = 0; demand < tables.demands(); ++demand) box.room[demand] = 1 - tables.least[demand];
   for (std::size_t objective = 0; objective < tables.objectives(); ++objective) {
     std::int64_t& most = bound_of(box, objective);
-    const auto last = static_cast<std::size_t>(tables.first_level[objective + 1]);
-    for (auto level = static_cast<std::size_t>(tables.first_level[objective]); level < last; ++level) {
+    const auto last = index(tables.first_level[objective + 1]);
+    for (auto level = index(tables.first_level[objective]); level < last; ++level) {
       const std::int64_t members = tables.start[level + 1] - tables.start[level], counts_at = tables.counts_at[level];
       for (std::int64_t p = 0; p < members; ++p) {
-        most += tables.contribution[static_cast<std::size_t>(tables.table[level] + p)];
+        most += tables.contribution[index(tables.table[level] + p)];
       }
       if (counts_at >= 0) {
         std::fill_n(box.fewer + counts_at + 1, tables.most[level] + 1, static_cast<std::int32_t>(members));

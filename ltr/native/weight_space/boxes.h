@@ -14,8 +14,6 @@
 // number.
 #pragma once
 
-#include <utility>
-
 #include "workspace.h"
 
 namespace ltr::weight_space {

@@ -1,8 +1,6 @@
 #include "operating_points.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "tuning.h"
 
@@ -42,16 +40,6 @@ template <std::size_t size>
 
 LTR_MULTIVERSION std::size_t list_open(const Word* pool, std::size_t block, std::size_t levels, const Word* kept,
                                        const Word* removed, Clause* open, std::size_t number) {
-  if (levels == 1) {
-    switch (block) {
-      case 1:
-        return list_open_of<1>(pool, block, 1, kept, removed, open, number);
-      case 2:
-        return list_open_of<2>(pool, block, 1, kept, removed, open, number);
-      default:
-        return list_open_of<0>(pool, block, 1, kept, removed, open, number);
-    }
-  }
   switch (block) {
     case 1:
       return list_open_of<1>(pool, block, levels, kept, removed, open, number);
@@ -157,7 +145,7 @@ bool OperatingPoints::keep_all(Node& node, std::size_t level, bool positives, bo
                 ~node.removed[level * block_ + w];
     for (; open != 0; open &= open - 1) {
       changed = true;
-      if (!keep(node, level, 64 * w + static_cast<std::size_t>(std::countr_zero(open)))) return false;
+      if (!keep(node, level, 64 * w + index(std::countr_zero(open)))) return false;
     }
   }
   return true;
@@ -166,7 +154,7 @@ bool OperatingPoints::keep_all(Node& node, std::size_t level, bool positives, bo
 std::int64_t OperatingPoints::loss_of(const Node& node) const {
   std::int64_t total = 0;
   for (std::size_t l = 0; l < levels_; ++l) {
-    total += loss_[l * static_cast<std::size_t>(members_ + 1) + static_cast<std::size_t>(node.least[l])];
+    total += loss_[l * index(members_ + 1) + index(node.least[l])];
   }
   return total;
 }
@@ -178,7 +166,7 @@ int OperatingPoints::covered(const Node& node, std::size_t level) const {
   if (allowed < 0) return members_ + 1;
   int met = 0;  // clauses that negatives can meet
   for (int uses = most_uses_[level]; uses > 0 && allowed > 0; --uses) {
-    const int here = std::min(allowed, negatives_by_uses_[level][static_cast<std::size_t>(uses)]);
+    const int here = std::min(allowed, negatives_by_uses_[level][index(uses)]);
     met += uses * here;
     allowed -= here;
   }
@@ -205,7 +193,7 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
     if (lost >= required_) return Step::kClosed;
     for (std::size_t l = 0; l < levels_; ++l) {
       if (node.negatives[l] == above_[l] && !keep_all(node, l, false, again)) return Step::kClosed;
-      const std::int64_t* loss = loss_.data() + l * static_cast<std::size_t>(members_ + 1);
+      const std::int64_t* loss = loss_.data() + l * index(members_ + 1);
       const int more = node.positives[l] + 1;
       if (more > members_ || lost - loss[node.least[l]] + loss[std::max(more, node.least[l])] >= required_) {
         if (!keep_all(node, l, true, again)) return Step::kClosed;
@@ -217,12 +205,11 @@ OperatingPoints::Step OperatingPoints::propagate(Node& node) {
     spent_ += static_cast<std::int64_t>(number * stride_ * 2);
     for (const Clause& listed : open_) {
       if (listed.open > 1) continue;
-      ++uses_[listed.at];
       if (listed.open == 0) return Step::kClosed;
       const Word *clause = clause_at(listed.at), *reverse = clause + stride_;
       for (std::size_t w = 0; w < stride_; ++w) {
         const Word row = clause[w] & ~node.kept[w], other = reverse[w] & ~node.removed[w];
-        const auto p = [&](Word bits) { return w % block_ * 64 + static_cast<std::size_t>(std::countr_zero(bits)); };
+        const auto p = [&](Word bits) { return w % block_ * 64 + index(std::countr_zero(bits)); };
         if (row != 0 && !remove(node, w / block_, p(row))) return Step::kClosed;
         if (other != 0 && !keep(node, w / block_, p(other))) return Step::kClosed;
       }
@@ -243,7 +230,7 @@ bool OperatingPoints::take(const Word* open, std::size_t level) {
   if (positives == 0) {  // its negatives are in no other clause
     for (std::size_t w = 0; w < block_; ++w) {
       for (Word rows = open[w]; rows != 0; rows &= rows - 1) {
-        if (uses_of_[(at + w) * 64 + static_cast<std::size_t>(std::countr_zero(rows))] > 0) return false;
+        if (uses_of_[(at + w) * 64 + index(std::countr_zero(rows))] > 0) return false;
       }
     }
   }
@@ -256,7 +243,7 @@ bool OperatingPoints::take(const Word* open, std::size_t level) {
   for (std::size_t w = 0; w < block_; ++w) {
     packed_[at + w] |= open[w] & is_positive_[w];
     for (Word rows = open[w] & ~is_positive_[w]; rows != 0; rows &= rows - 1) {
-      const auto bit = static_cast<std::size_t>(std::countr_zero(rows));
+      const auto bit = index(std::countr_zero(rows));
       std::uint8_t& uses = uses_of_[(at + w) * 64 + bit];
       --by_uses[uses];
       ++by_uses[++uses];
@@ -274,11 +261,11 @@ void OperatingPoints::pack_open() {
   for (auto& by_uses : negatives_by_uses_) by_uses.fill(0);
   for (std::size_t k = 0; k < sorted_.size(); ++k) {
     if (sorted_[k].level < 0) continue;
-    const auto level = static_cast<std::size_t>(sorted_[k].level);
+    const auto level = index(sorted_[k].level);
     const Word *open = open_rows_.data() + k * block_, *packed = packed_.data() + level * block_;
     Word common = 0;
     for (std::size_t w = 0; w < block_; ++w) common |= open[w] & packed[w];
-    if (common == 0 && take(open, level)) ++uses_[sorted_[k].at];
+    if (common == 0) take(open, level);
   }
 }
 
@@ -291,7 +278,7 @@ bool OperatingPoints::keep_needed(Node& node, std::size_t level, bool& changed) 
     std::int64_t total = 0;
     for (std::size_t l = 0; l < levels_; ++l) {
       const int here = l <= level ? std::max(node.least[l], least + more) : node.least[l];
-      total += loss_[l * static_cast<std::size_t>(members_ + 1) + static_cast<std::size_t>(here)];
+      total += loss_[l * index(members_ + 1) + index(here)];
     }
     return total >= required_;
   };
@@ -299,7 +286,7 @@ bool OperatingPoints::keep_needed(Node& node, std::size_t level, bool& changed) 
   // uses of the last negative that counts as removed
   int last = 0, met = 0;
   for (int uses = most_uses_[level], left = allowed; uses > 0 && left > 0; --uses) {
-    const int here = std::min(left, negatives_by_uses_[level][static_cast<std::size_t>(uses)]);
+    const int here = std::min(left, negatives_by_uses_[level][index(uses)]);
     left -= here;
     met += uses * here;
     if (left == 0) last = uses;
@@ -309,7 +296,7 @@ bool OperatingPoints::keep_needed(Node& node, std::size_t level, bool& changed) 
   for (std::size_t w = 0; w < block_; ++w) {
     Word open = all_[w] & ~node.kept[at + w] & ~node.removed[at + w] & ~(positives ? Word{0} : is_positive_[w]);
     for (; open != 0; open &= open - 1) {
-      const auto bit = static_cast<std::size_t>(std::countr_zero(open));
+      const auto bit = index(std::countr_zero(open));
       const bool positive = (is_positive_[w] >> bit & 1) != 0, packed = (packed_[at + w] >> bit & 1) != 0;
       const int uses = uses_of_[(at + w) * 64 + bit];
       if (positive ? packed : packed && uses == 0) continue;  // in a clause without negatives or without positives
@@ -332,7 +319,7 @@ OperatingPoints::Step OperatingPoints::pack(Node& node) {
   open_rows_.resize(sorted_.size() * block_);
   for (std::size_t k = 0; k < sorted_.size(); ++k) {
     if (sorted_[k].level < 0) continue;
-    const std::size_t in = static_cast<std::size_t>(sorted_[k].level) * block_;
+    const std::size_t in = index(sorted_[k].level) * block_;
     const Word* clause = clause_at(sorted_[k].at) + in;
     for (std::size_t w = 0; w < block_; ++w) open_rows_[k * block_ + w] = clause[w] & ~node.kept[in + w];
   }
@@ -380,7 +367,6 @@ void OperatingPoints::learn(const std::vector<Subsystems::Literal>& rows, bool o
       const std::size_t in = single ? l : row / points_, p = row % points_;
       clause[(removed ? stride_ : 0) + in * block_ + p / 64] |= Word{1} << (p % 64);
     }
-    uses_.push_back(0);
     numbers_.push_back(own ? ++last_number_ : 0);
   }
 }
@@ -407,32 +393,16 @@ void OperatingPoints::learn_from(const OperatingPoints& other) {
   for (const auto& rows : clauses) learn(rows, false);
 }
 
-// Forget the half of the clauses that have been of least use.
+// Forget the older half of the clauses.
 void OperatingPoints::forget() {
   const std::lock_guard lock(mutex_);
-  std::vector<std::uint32_t> uses = uses_;
-  std::nth_element(uses.begin(), uses.begin() + static_cast<std::ptrdiff_t>(uses.size() / 2), uses.end());
-  const std::uint32_t median = uses[uses.size() / 2];
-  std::size_t kept = 0, room = uses_.size() / 2;
-  std::vector<std::size_t> place(uses_.size() + 1);  // clauses kept before each
-  for (std::size_t c = 0; c < uses_.size(); ++c) {
-    place[c] = kept;
-    if (uses_[c] < median || kept >= room) continue;
-    std::copy_n(clause_at(c), 2 * stride_, pool_.begin() + static_cast<std::ptrdiff_t>(2 * kept * stride_));
-    numbers_[kept] = numbers_[c];
-    uses_[kept++] = uses_[c] / 2;
-  }
-  place.back() = kept;
-  uses_.resize(kept);
-  numbers_.resize(kept);
-  pool_.resize(2 * kept * stride_);
+  const std::size_t gone = pool() / 2;
+  pool_.erase(pool_.begin(), pool_.begin() + 2 * gone * stride_);
+  numbers_.erase(numbers_.begin(), numbers_.begin() + gone);
   for (Node& node : stack_) {
-    std::size_t left = 0;
-    for (const std::uint32_t at : node.open) {
-      if (place[at] != place[at + 1]) node.open[left++] = static_cast<std::uint32_t>(place[at]);
-    }
-    node.open.resize(left);
-    node.seen = place[node.seen];
+    std::erase_if(node.open, [=](std::uint32_t at) { return at < gone; });
+    for (std::uint32_t& at : node.open) at -= static_cast<std::uint32_t>(gone);
+    node.seen -= std::min(node.seen, gone);
   }
 }
 
@@ -479,10 +449,10 @@ bool OperatingPoints::branch(Node& node) {
     const Clause& listed = sorted_[k];
     if (listed.open > shortest + tuning::kLonger) continue;  // their weights are next to nothing
     const bool single = listed.level >= 0;
-    const auto level = static_cast<std::size_t>(single ? listed.level : 0);
+    const auto level = index(single ? listed.level : 0);
     double weight = 1.0 / 16;
     if (single) {
-      const std::int64_t* loss = loss_.data() + level * static_cast<std::size_t>(members_ + 1);
+      const std::int64_t* loss = loss_.data() + level * index(members_ + 1);
       const int least = node.least[level];
       weight = tuning::kBase +
                static_cast<double>(loss[std::min(least + 1, members_)] - loss[least]) / static_cast<double>(required_);
@@ -492,13 +462,13 @@ bool OperatingPoints::branch(Node& node) {
     const Word *clause = clause_at(listed.at), *reverse = clause + stride_;
     for (std::size_t w = level * block_; w < (single ? (level + 1) * block_ : stride_); ++w) {
       for (Word open = (clause[w] & ~node.kept[w]) | (reverse[w] & ~node.removed[w]); open != 0; open &= open - 1) {
-        score_[w * 64 + static_cast<std::size_t>(std::countr_zero(open))] += weight;
+        score_[w * 64 + index(std::countr_zero(open))] += weight;
       }
     }
   }
   const auto most = std::max_element(score_.begin(), score_.end());
   const double largest = *most;
-  const auto chosen = static_cast<std::size_t>(most - score_.begin());
+  const auto chosen = index(most - score_.begin());
   if (largest <= 0.0) return false;
   const std::size_t level = chosen / (block_ * 64), p = chosen % (block_ * 64);
   node.open.clear();

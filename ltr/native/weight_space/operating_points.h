@@ -54,12 +54,9 @@
 // Source: combinatorial Benders cuts (Codato & Fischetti 2006) for maximum feasible subsystems (Parker & Ryan 1996).
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <map>
 #include <mutex>
-#include <vector>
 
 #include "subsystems.h"
 
@@ -141,7 +138,6 @@ class OperatingPoints {
   std::vector<std::int64_t> above_, loss_;
   std::int64_t required_ = 0, spent_ = 0;
   Words pool_;  // of every clause the rows kept, then the rows removed
-  std::vector<std::uint32_t> uses_;
   std::vector<Node> stack_;
   bool found_ = false;
   std::size_t seen_ = 0;                // clauses of the pool that `open_` takes account of

@@ -1,10 +1,5 @@
 #include "opposites.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <vector>
-
 namespace ltr::weight_space {
 namespace {
 

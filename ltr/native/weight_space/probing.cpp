@@ -137,8 +137,8 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
                      first, last, work.change.data());
   };
   for (std::size_t run = 0; run < pairs.runs; ++run) {
-    const auto begin = static_cast<std::size_t>(pairs.run[run]), end = static_cast<std::size_t>(pairs.run[run + 1]);
-    const auto member = static_cast<std::size_t>(pairs.member[begin]);
+    const auto begin = index(pairs.run[run]), end = index(pairs.run[run + 1]);
+    const auto member = index(pairs.member[begin]);
     if (box.losable[member] == 0) continue;
     const std::size_t objective = tables.of_member[member].objective;
     if (objective != of) {
@@ -147,8 +147,8 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
       of = objective;
       parts.loss = work.loss.data() + objective * kParts * work.half.size();
     }
-    const auto count = static_cast<std::size_t>(box.counts[member]);
-    const auto level = static_cast<std::size_t>(tables.level[member]);
+    const auto count = index(box.counts[member]);
+    const auto level = index(tables.level[member]);
     if (tables.counts_at[level] < 0) {
       fill_member_path(tables, level, box.counts[member], box.losable[member], work.path.data());
       filled = none;
@@ -158,7 +158,7 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
       filled = level;
       add_all_lost(parts, begin, end, count, work.path.data() + count);
     } else {
-      const std::size_t most = count + static_cast<std::size_t>(box.losable[member]);
+      const std::size_t most = count + index(box.losable[member]);
       if (level != moving) {
         finish_level();
         moving = level;

@@ -1,7 +1,5 @@
 #include "search.h"
 
-#include <cmath>
-
 #include "probing.h"
 
 namespace ltr::weight_space {
@@ -200,7 +198,7 @@ class Search {
       if (bound <= found_.target) return pop();
     }
     if (split < 0) return keep_narrow(box, bound);
-    branch(box, top, static_cast<std::size_t>(split));
+    branch(box, top, index(split));
   }
 
   void pop() { --stack_; }

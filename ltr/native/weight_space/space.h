@@ -1,11 +1,6 @@
 // The problem of a weight-space search as its kernels read it; `ltr.exact.weight_space.space` builds and explains it.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
-
 #include "../arrays.h"
 #include "tuning.h"
 

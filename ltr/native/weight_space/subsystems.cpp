@@ -1,9 +1,5 @@
 #include "subsystems.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
-
 #include "tuning.h"
 
 namespace ltr::weight_space {
@@ -92,38 +88,27 @@ void Subsystems::pivot(std::size_t row, std::size_t column) {
   work += static_cast<std::int64_t>(equations_ * stride_);
 }
 
+// Return the allowed column with the largest entry of a row, in size, if that exceeds `least`.
+std::size_t Subsystems::largest_entry(std::size_t row, double least) {
+  std::size_t column = kNone;
+  for (std::size_t k = 0; k < columns_; ++k) {
+    if (barred_[k] != 0 || std::abs(tableau(row)[k]) <= least) continue;
+    least = std::abs(tableau(row)[k]);
+    column = k;
+  }
+  return column;
+}
+
 // Make the columns of all but the last equation basic, whose right-hand sides are 0, then solve the last one.
 bool Subsystems::first_solution() {
   for (std::size_t row = 0; row + 1 < equations_; ++row) {
-    std::size_t column = kNone;
-    double largest = kZero;
-    for (std::size_t k = 0; k < columns_; ++k) {
-      if (std::abs(tableau(row)[k]) > largest) {
-        largest = std::abs(tableau(row)[k]);
-        column = k;
-      }
-    }
-    if (column != kNone) pivot(row, column);
+    if (const std::size_t column = largest_entry(row, kZero); column != kNone) pivot(row, column);
   }
   // the reduced costs of a variable that fills the last equation
   double* reduced = tableau(equations_);
   const double* last = tableau(equations_ - 1);
   for (std::size_t k = 0; k < stride_; ++k) reduced[k] = -last[k];
-  std::fill(barred_.begin(), barred_.end(), std::uint8_t{0});
-  if (!minimise(kReached)) return false;
-  if (basis_[equations_ - 1] == kNone) {
-    std::size_t column = kNone;
-    double largest = kPivot;
-    for (std::size_t k = 0; k < columns_; ++k) {
-      if (std::abs(tableau(equations_ - 1)[k]) > largest) {
-        largest = std::abs(tableau(equations_ - 1)[k]);
-        column = k;
-      }
-    }
-    if (column == kNone) return false;
-    pivot(equations_ - 1, column);
-  }
-  return true;
+  return minimise(kReached) && basis_[equations_ - 1] != kNone;
 }
 
 // Begin with the first solution again, and the signs that it needs.
@@ -155,9 +140,7 @@ void Subsystems::factorise() {
     if (row != kNone) pivot(row, column);
   }
   for (std::size_t i = 0; i < equations_; ++i) good = good && tableau(i)[columns_] > -1e-7;
-  if (!good) {
-    restart();
-  }
+  if (!good) restart();
   pivots_ = 0;
 }
 
@@ -197,14 +180,7 @@ bool Subsystems::minimise(double enough) {
 void Subsystems::replace_barred() {
   for (std::size_t i = 0; i < equations_; ++i) {
     if (basis_[i] == kNone || barred_[basis_[i]] == 0) continue;
-    std::size_t column = kNone;
-    double largest = kPivot;
-    for (std::size_t k = 0; k < columns_; ++k) {
-      if (barred_[k] == 0 && std::abs(tableau(i)[k]) > largest) {
-        largest = std::abs(tableau(i)[k]);
-        column = k;
-      }
-    }
+    const std::size_t column = largest_entry(i, kPivot);
     if (column == kNone) continue;
     tableau(i)[columns_] = 0.0;
     pivot(i, column);

@@ -34,9 +34,6 @@
 // added. So is what products may lose by underflow, and half the margin is left for the rounding of this test.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "../arrays.h"
 
 namespace ltr::weight_space {
@@ -65,6 +62,7 @@ class Subsystems {
  private:
   double* tableau(std::size_t row) { return tableau_.data() + row * stride_; }
   void pivot(std::size_t row, std::size_t column);
+  std::size_t largest_entry(std::size_t row, double least);
   bool first_solution();
   void factorise();
   void restart();

@@ -47,7 +47,7 @@ inline constexpr double kLeastGrowth = 1.1;  // growth of the packed losses from
 
 // --- operating points (`operating_points.cpp`)
 
-inline constexpr std::size_t kMostClauses = 60'000;  // in the pool; beyond, the least used are forgotten
+inline constexpr std::size_t kMostClauses = 60'000;  // in the pool; beyond, the oldest are forgotten
 // powers of two by which each open row lowers the weight of a clause in branching, for one level and for several
 inline constexpr int kDecay = 1, kDecayOfSeveral = 2;
 inline constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses

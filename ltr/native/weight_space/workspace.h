@@ -1,15 +1,10 @@
 // The memory of one thread of a weight-space search: a stack of boxes, a stack of lists of open pairs, scratch space.
 #pragma once
 
-#include <algorithm>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
-#include <utility>
-#include <vector>
 
 #include "lanes.h"
 #include "space.h"
@@ -19,21 +14,16 @@ namespace ltr::weight_space {
 // share of all pairs up to which a level's largest count may be for that: a bound on the memory of `Workspace::moved`
 inline constexpr std::size_t kShallow = 8;
 
-// The position of the first byte of a word that is not 0.
-inline std::size_t lowest_byte(std::uint64_t word) {
-  const auto zeros = static_cast<std::size_t>(std::countr_zero(word)) / 8;
-  return std::endian::native == std::endian::little ? zeros : 7 - static_cast<std::size_t>(std::countl_zero(word)) / 8;
-}
+static_assert(std::endian::native == std::endian::little, "the first byte in memory is the lowest of a word");
 
 // The first bytes of a word in memory, the others 0; `number` is 1 to 8.
 inline std::uint64_t first_bytes(std::uint64_t word, std::size_t number) {
   const std::size_t others = 8 * (8 - number);
-  return std::endian::native == std::endian::little ? word << others >> others : word >> others << others;
+  return word << others >> others;
 }
 
 // The product of a word of 8 bytes, all 0 or 1, and this number has them as the bits of its highest byte.
-inline constexpr std::uint64_t kGather =
-    std::endian::native == std::endian::little ? 0x0102040810204080 : 0x8040201008040201;
+inline constexpr std::uint64_t kGather = 0x0102040810204080;
 
 // The positions of the bits of each byte that are 1.
 struct Positions {
@@ -48,10 +38,10 @@ struct Positions {
 };
 inline constexpr Positions kPositions;
 
-// Write the positions of the bytes that are 1 among `size` bytes, all 0 or 1, to `index`; return how many. Both arrays
+// Write the positions of the bytes that are 1 among `size` bytes, all 0 or 1, to `places`; return how many. Both arrays
 // have room for 8 more.
 [[gnu::always_inline]] inline std::size_t list_marked(const std::uint8_t* marks, std::size_t size,
-                                                      std::int32_t* index) {
+                                                      std::int32_t* places) {
   std::size_t found = 0;
   for (std::size_t first = 0; first < size; first += 8) {
     std::uint64_t word;
@@ -59,8 +49,8 @@ inline constexpr Positions kPositions;
     if (size - first < 8) word = first_bytes(word, size - first);
     Bits8 positions;
     load(positions, kPositions.of[(word * kGather) >> 56]);
-    store(positions + static_cast<std::uint32_t>(first), index + found);
-    found += static_cast<std::size_t>(std::popcount(word));
+    store(positions + static_cast<std::uint32_t>(first), places + found);
+    found += index(std::popcount(word));
   }
   return found;
 }
@@ -126,12 +116,7 @@ struct Box {
 
 class Workspace {
  public:
-  Workspace(std::size_t columns, std::size_t single_size, std::size_t pairs, std::size_t conflicts, std::size_t members,
-            std::size_t counts_size, std::size_t longest_path, std::size_t moved_rows, std::size_t objectives,
-            std::size_t depth);
-  explicit Workspace(const Space& space, std::size_t depth = 400)
-      : Workspace(space.columns(), space.single_size(), space.pairs.size, space.conflicts.size, space.tables.members(),
-                  space.tables.counts_size, longest_path(space), moved_rows(space), space.tables.objectives(), depth) {}
+  explicit Workspace(const Space& space, std::size_t depth = 400);
 
   // Whether the memory suffices for a search of the space.
   bool fits(const Space& space) const {
@@ -147,18 +132,17 @@ class Workspace {
   PairList& list_of(const Box& box) { return lists[box.list]; }
   // Whether the interval bounds of four boxes with this many pairs each fit above those of a box.
   bool room_above(const Box& box, std::size_t size) const {
-    return static_cast<std::size_t>(box.upper - upper.data()) + 4 * size + 8 < upper.size();
+    return index(box.upper - upper.data()) + 4 * size + 8 < upper.size();
   }
 
   static std::size_t longest_path(const Space& space) {
     const auto& most = space.tables.most;
-    return static_cast<std::size_t>(most.empty() ? 0 : *std::max_element(most.begin(), most.end())) + 2;
+    return index(most.empty() ? 0 : *std::max_element(most.begin(), most.end())) + 2;
   }
 
   // Whether probing may compute the losses of a level exactly.
   static bool shallow(const Space& space, std::size_t level) {
-    return space.tables.counts_at[level] >= 0 &&
-           kShallow * static_cast<std::size_t>(space.tables.most[level]) <= space.pairs.size;
+    return space.tables.counts_at[level] >= 0 && kShallow * index(space.tables.most[level]) <= space.pairs.size;
   }
   // Rows of `moved`: the counts from 0 to the largest of these levels.
   static std::size_t moved_rows(const Space& space) {
@@ -167,7 +151,7 @@ class Workspace {
     for (std::size_t level = 0; level < space.tables.levels(); ++level) {
       if (shallow(space, level)) most = std::max(most, space.tables.most[level]);
     }
-    return static_cast<std::size_t>(most + 1);
+    return index(most + 1);
   }
 
   std::vector<Box> boxes;
