@@ -55,24 +55,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers, one_of
 from ltr.exact.constraints import Demand, LinearConstraints, set_fields
-from ltr.exact.levels import (
-    FloatArray,
-    IntArray,
-    Levels,
-    RankedItems,
-    Tick,
-    ranked_appearances,
-    ranked_levels,
-)
-from ltr.exact.problem import (
-    Demanded,
-    Gain,
-    GainName,
-    Problem,
-    Ties,
-    check_best_value,
-    finite_features,
-)
+from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, ranked_appearances, ranked_levels
+from ltr.exact.problem import Demanded, Gain, GainName, Problem, Ties, check_best_value, finite_features
 from ltr.outcomes import Treatments, label_kind
 from ltr.statistics import RankStatistic
 
