@@ -102,11 +102,10 @@ class StatisticKind:
         cutoff_hint: advice for the error message if the statistic takes no cutoff.
         shows_defaults: whether `str` spells out options that have their default.
         takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
-        share_of: what the value is a share of, if anything. Nothing divides a share by its best value; one of
-            ``"pairs"`` takes the labels 0 and 1 only, and has no sum over several lists.
+        share_of: what the value is a share of, if anything; ``"pairs"`` takes the labels 0 and 1 of one list only.
         counts_hits: whether every label above 0 counts as 1, whatever its gain.
-        linear: whether the statistic is a sum of weights of ranks. One that is not can be computed, but not maximised;
-            its function returns the terms of the positives from their positions, top of the list first.
+        linear: whether the statistic is a sum of weights of ranks. Otherwise it can be computed, but not maximised; the
+            function returns the terms of the positives from their positions, top of the list first.
         adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
             the top.
         checked: whether the weights are checked whenever they are computed, as those of a user's function are.

@@ -32,8 +32,9 @@ above:
 
 * No weights exceed the perfect ranking, gains descending: that holds for every permutation (rearrangement).
 * Scaling w up never lowers the value. Where the keys ``s w·x - margin h`` of some observations meet at a scale s, their
-  scores ascend with their grades: just below s the lower grades stand above, from s on the higher ones do, in the same
-  places. So the optimum is found at ``max |w_j| = 1`` or w = 0.
+  scores ascend with their grades: just below s the lower grades stand above, from s on the higher ones do. They fill
+  the same places before and after; gains ascending from the top are their worst order, gains descending their best.
+  So the optimum is found at ``max |w_j| = 1`` or w = 0.
 * Hence the value under a margin is at most the value as the margin goes to 0.
 
 Source: Rudin & Wang (2018), sections 2.2, 2.6 and 3; Järvelin & Kekäläinen (2002) for gains and NDCG.
@@ -54,24 +55,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers, one_of
 from ltr.exact.constraints import Demand, LinearConstraints, set_fields
-from ltr.exact.levels import (
-    FloatArray,
-    IntArray,
-    Levels,
-    RankedItems,
-    Tick,
-    ranked_appearances,
-    ranked_levels,
-)
-from ltr.exact.problem import (
-    Demanded,
-    Gain,
-    GainName,
-    Problem,
-    Ties,
-    check_best_value,
-    finite_features,
-)
+from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, ranked_appearances, ranked_levels
+from ltr.exact.problem import Demanded, Gain, GainName, Problem, Ties, check_best_value, finite_features
 from ltr.outcomes import Treatments, label_kind
 from ltr.statistics import RankStatistic
 

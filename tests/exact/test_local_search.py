@@ -14,14 +14,7 @@ from ltr.exact.local_search.search import local_search, new_ascents, separating_
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.state import Limits, SolveState
 from ltr.native import clip_segment
-from tests.reference import (
-    cell_optimum,
-    graded_problem,
-    optimum_of,
-    random_graded,
-    random_instance,
-    random_pairwise,
-)
+from tests.reference import cell_optimum, graded_problem, optimum_of, random_graded, random_instance, random_pairwise
 from tests.tiers import examples
 
 

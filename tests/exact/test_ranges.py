@@ -78,8 +78,11 @@ def tiny(seed: int) -> RerankProblem:
 
 
 @pytest.mark.parametrize("seed", range(examples(12, slow=24)))
-def test_ranges_are_those_of_all_cells(seed):
+def test_ranges_are_those_of_all_cells(seed, monkeypatch):
     problem, within = tiny(seed), (0.0, 0.05, 0.3)[seed % 3]
+    if seed % 2:  # all is left to the boxes that are closed side by side
+        monkeypatch.setattr(tuning, "RANGES_SAMPLES", 0)
+        monkeypatch.setattr(tuning, "RANGES_BRIEF", 0.0)
     weights = all_weights(problem)
     if not weights:
         with pytest.raises(ValueError, match="got none: there are no good scorers"):
@@ -103,32 +106,6 @@ def test_no_weights_of_problems_with_all_else_leave_the_ranges(seed):
     found = rank_ranges(problem, 0.2, solution=solution, time_limit=0.6)
     weights = rng.uniform(-1, 1, size=(60, problem.d))
     check_ranges(problem, found, [w if problem.integer is None else np.rint(w * problem.reach) for w in weights])
-
-
-def test_thousands_of_good_scorers_stay_inside():
-    enough = examples(2000, slow=10_000)
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(25, 3))
-    y = (features @ [1.0, 0.6, 0.2] + 0.5 * rng.normal(size=25) > 0.3).astype(int)
-    problem = RerankProblem(features, y)
-    found = rank_ranges(problem, 0.02, time_limit=30)
-    assert found.exact.all()
-    centre, scores = found.best_weights[np.argmin(found.best)], 0
-    tried = centre + rng.choice([0.02, 0.1, 0.4], size=(40_000, 1)) * rng.normal(size=(40_000, 3))
-    least = np.full(25, 26)
-    most = np.zeros(25, dtype=int)
-    for w in tried:
-        if problem.statistic_value(w) < found.least:
-            continue
-        scores += 1
-        at = 25 - np.argsort(np.argsort(features @ problem.in_box(w)))  # no two scores are equal
-        least, most = np.minimum(least, at), np.maximum(most, at)
-        if scores == enough:
-            break
-    assert scores == enough
-    assert np.all(found.best <= least)
-    assert np.all(most <= found.worst)
-    assert (found.best == least).sum() + (found.worst == most).sum() > 25  # and many reach them
 
 
 def test_rows_of_other_lists_do_not_count():

@@ -17,11 +17,7 @@ from ltr.exact.weight_space.pool import WorkerPool
 from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
 from ltr.statistics import RankStatistic
-from tests.reference import (
-    cell_optimum,
-    graded_problem,
-    random_instance,
-)
+from tests.reference import cell_optimum, graded_problem, random_instance
 from tests.tiers import examples, slow_but
 
 ALONE = WeightSpaceSearch(threads=1, local_search=0.0)

@@ -29,15 +29,7 @@ from ltr.exact.weight_space.operating_points import PointsThreads
 from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
-from ltr.exact.weight_space.space import (
-    BEYOND,
-    Boxes,
-    Searchable,
-    box_around,
-    memory_needed,
-    space_of,
-    spaces_of,
-)
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, box_around, memory_needed, space_of, spaces_of
 from ltr.exact.weight_space.supports import Sets
 
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
