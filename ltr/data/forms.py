@@ -268,6 +268,9 @@ class DateForm:
     formats: tuple[str, ...]
     first_year: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "formats", tuple(map(str, self.formats)))  # a list, as JSON has them
+
     def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
         """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""
         if isinstance(cell, str):
