@@ -22,7 +22,6 @@ from ltr.data.forms import (
     NUMBERS,
     DateForm,
     Form,
-    Found,
     NumberForm,
     amount_of,
     date_forms,
@@ -140,18 +139,14 @@ class Column:
             return self._given if isinstance(self._given, NumberForm) else None
         if self._numeric:
             return NumberForm(".")
-        return None if self._found is None else self._found.form
+        texts = [cell for cell in self._cells if isinstance(cell, str)]
+        numbers = any(isinstance(cell, NUMBERS) for cell in self._cells)
+        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
 
     @property
     def ambiguous(self) -> str:
         """A text that is another number with a decimal point than with a comma, as 1,234 is; empty if none is."""
-        return "" if self._given is not None or self._numeric or self._found is None else self._found.ambiguous
-
-    @cached_property
-    def _found(self) -> Found | None:
-        texts = [cell for cell in self._cells if isinstance(cell, str)]
-        numbers = any(isinstance(cell, NUMBERS) for cell in self._cells)
-        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
+        return "" if self.form is None else self.form.ambiguous
 
     @property
     def numbers(self) -> FloatArray | None:

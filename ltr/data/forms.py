@@ -17,7 +17,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -125,6 +125,7 @@ class NumberForm:
             one way.
         unit: what stands beside each number, such as ``"%"``; empty for numbers alone.
         bare: whether a number may lack the unit.
+        ambiguous: a text that is another number with a decimal point than with a comma, as 1,234 is; empty if none is.
 
     Examples:
         >>> form = NumberForm(",", "kg")
@@ -137,6 +138,7 @@ class NumberForm:
     decimal: str = ""
     unit: str = ""
     bare: bool = False
+    ambiguous: str = field(default="", compare=False)
 
     @property
     def plain(self) -> bool:
@@ -177,14 +179,7 @@ def _has_mark(number: str) -> bool:
     return "." in number or "," in number
 
 
-class Found(NamedTuple):
-    """What the texts of a column tell about its form."""
-
-    form: NumberForm
-    ambiguous: str  # a text that is another number with a decimal point than with a comma; empty if there is none
-
-
-def form_of(texts: Iterable[str], decimal: str | None = None) -> Found | None:
+def form_of(texts: Iterable[str], decimal: str | None = None) -> NumberForm | None:
     """Return the form in which most of some different texts are numbers; None if none is one.
 
     Args:
@@ -198,19 +193,19 @@ def form_of(texts: Iterable[str], decimal: str | None = None) -> Found | None:
     amounts = [(text, amount) for text in texts if (amount := amount_of(text)) is not None]
     if not amounts:
         words = any(text.strip().lower() in _WORDS for text in texts)
-        return Found(NumberForm("."), "") if words else None
+        return NumberForm(".") if words else None
     unit = Counter(amount.unit for _, amount in amounts).most_common(1)[0][0]
     marked = [(text, marks_of(a.number)) for text, a in amounts if a.unit == unit and _has_mark(a.number)]
     if not marked:
-        return Found(NumberForm("", unit), "")
+        return NumberForm("", unit)
     fitting = {mark: sum(mark in marks for _, marks in marked) for mark in MARKS}
     if fitting["."] != fitting[","]:
-        return Found(NumberForm(max(MARKS, key=lambda mark: fitting[mark]), unit), "")
+        return NumberForm(max(MARKS, key=lambda mark: fitting[mark]), unit)
     if all(len(marks) == 1 for _, marks in marked):  # as many of either: those with a comma are reported
-        return Found(NumberForm(".", unit), "")
+        return NumberForm(".", unit)
     if decimal is not None:
-        return Found(NumberForm(decimal, unit), "")
-    return Found(NumberForm("", unit), next(text for text, marks in marked if len(marks) == 2))
+        return NumberForm(decimal, unit)
+    return NumberForm("", unit, ambiguous=next(text for text, marks in marked if len(marks) == 2))
 
 
 def is_settled(texts: Sequence[str]) -> bool:
@@ -272,6 +267,9 @@ class DateForm:
 
     formats: tuple[str, ...]
     first_year: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "formats", tuple(map(str, self.formats)))  # a list, as JSON has them
 
     def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
         """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""

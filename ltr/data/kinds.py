@@ -406,16 +406,17 @@ class Encoding(_Formed, ABC):
             key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
         }
         kind = _ENCODINGS[found.pop("kind")]
-        if form := found.pop("form", None):
-            dates = {"formats": tuple(form.get("formats", ()))}
-            found["form"] = DateForm(**form | dates) if "formats" in form else NumberForm(**form)
+        if (form := found.get("form")) is not None:
+            found["form"] = NumberForm(**form) if "formats" not in form else DateForm(**form)
         one = kind(**found)
+        good = not isinstance(one, MeanEncoding) or len(one.means) == len(one.values)
         for part in fields(one):
             value = getattr(one, part.name)
             wanted = _TYPES.get(str(part.type).removeprefix("tuple[").partition(",")[0], object)
             for entry in value if isinstance(value, tuple) else (value,):
-                if not isinstance(entry, wanted) or (isinstance(entry, float) and not math.isfinite(entry)):
-                    raise ValueError(f"not a column of a preparation: {given!r:.80}")
+                good &= isinstance(entry, wanted) and not (isinstance(entry, float) and not math.isfinite(entry))
+        if not good:
+            raise ValueError(f"not a column of a preparation: {given!r:.80}")
         return one
 
     @abstractmethod

@@ -260,13 +260,7 @@ _SKLEARN: dict[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
 def _load_packaged(name: str) -> Dataset:
     from sklearn import datasets
 
-    loaders: dict[str, Callable[[], Any]] = {
-        "breast_cancer": datasets.load_breast_cancer,
-        "diabetes": lambda: datasets.load_diabetes(scaled=False),
-        "digits": datasets.load_digits,
-        "wine": datasets.load_wine,
-    }
-    table = loaders[name]()
+    table = datasets.load_diabetes(scaled=False) if name == "diabetes" else getattr(datasets, f"load_{name}")()
     # of images of 8 x 8 pixels, the square in the middle
     columns = [8 * row + column for row in range(2, 6) for column in range(2, 6)] if name == "digits" else slice(None)
     names = [str(feature).replace(" ", "_") for feature in np.array(table.feature_names)[columns]]

@@ -200,23 +200,16 @@ def is_number(text: str) -> bool:
     return True
 
 
-def side_file(path: TablePath) -> Path | None:
-    """Return the file of query sizes beside a data file, or None."""
-    if not isinstance(path, str | os.PathLike):
-        return None
-    beside = Path(path)
-    beside = beside.with_name(f"{beside.name}.query")
-    return beside if beside.is_file() else None
-
-
 def queries_beside(path: TablePath, rows: int) -> IntArray | None:
     """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
 
     Raises:
         DataError: a line that is not a whole number above 0, or sizes that do not add up to the number of rows.
     """
-    beside = side_file(path)
-    if beside is None:
+    if not isinstance(path, str | os.PathLike):
+        return None
+    beside = Path(path).with_name(f"{Path(path).name}.query")
+    if not beside.is_file():
         return None
     sizes = []
     for number, line in enumerate(beside.read_bytes().splitlines(), start=1):

@@ -84,6 +84,7 @@ PAIR_FUNCTIONS = {
     "hinge": (lambda z: np.maximum(1 - z, 0), lambda z: -(z < 1).astype(z.dtype)),
     "squared_hinge": (lambda z: np.maximum(1 - z, 0) ** 2, lambda z: -2 * np.maximum(1 - z, 0)),
     "exponential": (lambda z: np.exp(-z), lambda z: -np.exp(-z)),
+    "margin_mse": (lambda z: z**2, lambda z: 2 * z),
 }
 
 
@@ -101,21 +102,27 @@ def _defined(name, scores, labels, weight):
         return globals()[f"_{type(loss).key}"](loss, s, y, w)
 
 
+def _of_items(n, i, k, slope):
+    """The slopes of items by those of the differences of pairs (i, k), and the sizes that are added up."""
+    grad, size = np.zeros((2, n), dtype=slope.dtype)
+    for at, sign in ((i, 1), (k, -1)):
+        np.add.at(grad, at, sign * slope)
+        np.add.at(size, at, abs(slope))
+    return grad, size
+
+
 def _of_pairs(loss, s, y, w):
     function, derivative = PAIR_FUNCTIONS[type(loss).key]
     i, k = np.nonzero(y[:, None] > y)
     share, z = w[i] * w[k], s[i] - s[k]
+    if type(loss).key == "margin_mse":
+        z -= y[i] - y[k]
     total = 1 if loss.pairs == "sum" else share.sum() or 1
-    slope = share * derivative(z) / total
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * slope)
-        np.add.at(size, at, abs(slope))
     terms = share * function(z)
-    return (terms / total).sum(), grad, size, terms.sum()
+    return (terms / total).sum(), *_of_items(len(s), i, k, share * derivative(z) / total), terms.sum()
 
 
-_ranknet = _hinge = _squared_hinge = _exponential = _of_pairs
+_ranknet = _hinge = _squared_hinge = _exponential = _margin_mse = _of_pairs
 
 
 def _logistic(loss, s, y, w):
@@ -155,17 +162,6 @@ def _kl(loss, s, y, w):
     p, q = w * np.exp(log_p), w * np.exp(log_q)
     value = t * t * (np.where(p > 0, p * (log_p - log_q), 0)).sum()
     return value, t * (q - p), t * (q + p), -t * t * log_q.min()
-
-
-def _margin_mse(loss, s, y, w):
-    i, k = np.nonzero(y[:, None] > y)
-    share, z = w[i] * w[k], (s[i] - s[k]) - (y[i] - y[k])
-    total = 1 if loss.pairs == "sum" else share.sum() or 1
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * 2 * share * z / total)
-        np.add.at(size, at, abs(2 * share * z / total))
-    return (share * z**2 / total).sum(), grad, size, (share * z**2).sum()
 
 
 def _softmax(loss, s, y, w):
@@ -213,11 +209,7 @@ def _lambda(loss, s, y, w):
     change = (gains[i] - gains[k]) * abs(own[i] - own[k])
     z, total = s[i] - s[k], 1 if loss.pairs == "sum" else ideal
     terms, slope = np.where(change > 0, change * softplus(-z), 0), -change * sigmoid(-z) / total
-    grad, size = np.zeros_like(s), np.zeros_like(s)
-    for at, sign in ((i, 1), (k, -1)):
-        np.add.at(grad, at, sign * slope)
-        np.add.at(size, at, abs(slope))
-    return (terms / total).sum(), grad, size, terms.sum()
+    return (terms / total).sum(), *_of_items(len(s), i, k, slope), terms.sum()
 
 
 def _smooth(loss, s, y, w):
