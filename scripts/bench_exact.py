@@ -166,6 +166,7 @@ def plot(records: list[Json], folder: Path) -> None:
         axes.set(yscale="log", ylim=(_LEAST, 1.5 * top))
         draw.log_time(axes, _FIRST, last)
         axes.yaxis.set_major_formatter("{x:g}%")
+        axes.yaxis.set_minor_formatter("")
     draw.name_axes(figure, x="seconds", y="gap")
     shown = {record["method"] for record in records}
     draw.legend(figure, [draw.entry(m.label, color=m.colour) for name, m in _METHODS.items() if name in shown])
