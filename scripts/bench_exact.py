@@ -165,7 +165,8 @@ def plot(records: list[Json], folder: Path) -> None:
                 axes.plot(*points[-1], "o", color=method.colour, markersize=4, clip_on=False)
         axes.set(yscale="log", ylim=(_LEAST, 1.5 * top))
         draw.log_time(axes, _FIRST, last)
-        draw.gap_axis(axes.yaxis, _LEAST, top)
+        axes.yaxis.set_major_formatter("{x:g}%")
+        axes.yaxis.set_minor_formatter("")
     draw.name_axes(figure, x="seconds", y="gap")
     shown = {record["method"] for record in records}
     draw.legend(figure, [draw.entry(m.label, color=m.colour) for name, m in _METHODS.items() if name in shown])

@@ -13,11 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from scripts._bench import FloatArray, Json
+from scripts._bench import FloatArray, Json, table
 from scripts.payoff.cells import BASE, CHOSEN, FULL, INSTALLED, PAPER, QUERIES, TIMED
 from trainers.report.paired import ALPHA, FEWEST_SPLITS, paired
 from trainers.report.wording import ABSENT, listed, p_equals, percent, share
-from trainers.tables import markdown_table
 
 TITLES = {
     "logistic_regression": "logistic regression",
@@ -73,47 +72,43 @@ def gains(cells: Iterable[Json], name: str = CHOSEN) -> Gains:
 
 def texts(cells: Sequence[Json]) -> dict[str, str]:
     """Return the tables of the page by name."""
-    single, by_query = ([c for c in cells if (c["data"] == QUERIES) == lists] for lists in (False, True))
-    groups = {name: [c for c in single if c["data"] in group] for name, group in _GROUPS.items()}
+    ordered = [one for base in TITLES for one in cells if one["base"] == base]
+    titled = [cell | {"title": TITLES[cell["base"]]} for cell in ordered]
+    single, by_query = ([c for c in titled if (c["data"] == QUERIES) == lists] for lists in (False, True))
+    grouped = [c | {"group": name} for name, group in _GROUPS.items() for c in single if c["data"] in group]
+    columns = {
+        "chosen - base": lambda own: str(gains(own)),
+        "p": lambda own: _p(gains(own).p),
+        "over tables, p": _over_tables,
+        "reranks": _reranks,
+        "full - base": lambda own: str(gains(own, FULL)),
+        "oracle - base": lambda own: percent(gains(own, "oracle").mean),
+    }
+    of_lists = {name: text for name, text in columns.items() if name not in ("over tables, p", "oracle - base")}
+    promises = {
+        "reranked": lambda own: f"{len(_reranked(own))} of {len(own)}",
+        "held": lambda own: share(held(_reranked(own))),
+        "promised": lambda own: _mean(one["choice"]["expected"] for one in _reranked(own)),
+        "came": lambda own: _mean(map(_came, _reranked(own))),
+    }
+    bases = {one["title"]: {"base": one["base"]} for one in single}
+    every = [*titled, *(cell | {"title": "all"} for cell in titled)]
     return {
-        "payoff-bases": markdown_table(
-            ["base", "chosen - base", "p", "over tables, p", "reranks", "full - base", "oracle - base"],
-            [[TITLES[base], *_base_row(own)] for base, own in _by_base(single)],
-            left=1,
-        ),
-        "payoff-data": markdown_table(
-            ["data", *(TITLES[base] for base, _ in _by_base(single))],
-            [[name, *(str(gains(part)) for _, part in _by_base(own))] for name, own in groups.items() if own],
-            left=1,
-        ),
-        "payoff-queries": markdown_table(
-            ["base", "chosen - base", "p", "reranks", "full - base"],
-            [
-                [TITLES[base], str(gains(own)), _p(gains(own).p), _reranks(own), str(gains(own, FULL))]
-                for base, own in _by_base(by_query)
-            ],
-            left=1,
-        ),
-        "payoff-promises": markdown_table(
-            ["base", "reranked", "held", "promised", "came"],
-            [[name, *_promise_row(own)] for name, own in _titled_and_all(cells)],
-            left=1,
-        ),
+        "payoff-bases": table(single, {"title": "base"}, {}, str, columns),
+        "payoff-data": table(grouped, {"group": "data"}, bases, lambda own: str(gains(own))),
+        "payoff-queries": table(by_query, {"title": "base"}, {}, str, of_lists),
+        "payoff-promises": table(every, {"title": "base"}, {}, str, promises),
     }
 
 
-def _by_base(cells: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
-    for base in TITLES:
-        if own := [cell for cell in cells if cell["base"] == base]:
-            yield base, own
+def _mean(values: Iterable[float]) -> str:
+    found = [*values]
+    return f"{np.mean(found):+.3f}" if found else ABSENT
 
 
 def _titled(cells: Sequence[Json]) -> list[tuple[str, list[Json]]]:
-    return [(TITLES[base], own) for base, own in _by_base(cells)]
-
-
-def _titled_and_all(cells: Sequence[Json]) -> list[tuple[str, list[Json]]]:
-    return [*_titled(cells), ("all", list(cells))]
+    of_base = ((title, [cell for cell in cells if cell["base"] == base]) for base, title in TITLES.items())
+    return [(title, own) for title, own in of_base if own]
 
 
 def _by_data(cells: Sequence[Json]) -> dict[str, list[Json]]:
@@ -133,13 +128,9 @@ def _reranks(cells: Sequence[Json]) -> str:
     return share(len(_reranked(cells)) / len(cells))
 
 
-def _base_row(cells: Sequence[Json]) -> list[str]:
-    chosen, means = gains(cells), np.array([gains(own).mean for own in _by_data(cells).values()])
-    over = float("nan")
-    if len(means) >= _FEWEST_DATA:
-        over = float(stats.wilcoxon(means).pvalue)
-    oracle = percent(gains(cells, "oracle").mean)
-    return [str(chosen), _p(chosen.p), _p(over), _reranks(cells), str(gains(cells, FULL)), oracle]
+def _over_tables(cells: Sequence[Json]) -> str:
+    means = [gains(own).mean for own in _by_data(cells).values()]
+    return _p(float(stats.wilcoxon(means).pvalue)) if len(means) >= _FEWEST_DATA else ABSENT
 
 
 def _came(cell: Json) -> float:
@@ -150,14 +141,6 @@ def held(cells: Sequence[Json]) -> float:
     """Return the share of cells whose gain is within the promised interval; NaN without cells."""
     inside = [c["choice"]["low"] - _ROUNDING <= _came(c) <= c["choice"]["high"] + _ROUNDING for c in cells]
     return float(np.mean(inside)) if inside else float("nan")
-
-
-def _promise_row(cells: Sequence[Json]) -> list[str]:
-    moved = _reranked(cells)
-    if not moved:
-        return [f"0 of {len(cells)}", *[ABSENT] * 3]
-    means = (np.mean([c["choice"]["expected"] for c in moved]), np.mean([_came(c) for c in moved]))
-    return [f"{len(moved)} of {len(cells)}", share(held(moved)), *(f"{mean:+.3f}" for mean in means)]
 
 
 def findings(cells: Sequence[Json]) -> Iterator[str]:
@@ -184,7 +167,7 @@ def findings(cells: Sequence[Json]) -> Iterator[str]:
         yield f"{title}: fixed beforehand, {best} is best, {percent(gains(own, best).mean)}; least on {worst}, {loss}"
         if (oracle := gains(own, "oracle").mean) > 0:
             yield f"{title}: of the oracle's gain the choice has {share(gains(own).mean / oracle)}"
-    for title, own in _titled_and_all(cells):
+    for title, own in [*_titled(cells), ("all", list(cells))]:
         ratios = (
             np.array([c["seconds"][CHOSEN] / max(c["seconds"][name], 1e-3) for c in own]) for name in (TIMED, FULL)
         )

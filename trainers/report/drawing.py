@@ -11,7 +11,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from ltr.display.figures import canvas
 from ltr.display.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
@@ -24,7 +24,6 @@ WIDE = 6.4
 
 _ENTRY = 0.5  # inches of a legend's marker
 _LETTER = 0.0085  # inches of a letter of a legend, for each point of its size
-_POWERS = 9  # powers of ten with a tick on an axis of gaps; where there are more, every second one has one
 
 
 def panels(titles: Sequence[str], *, height: float = 1.8, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
@@ -102,13 +101,3 @@ def log_time(axes: Axes, first: float, last: float) -> None:
 def ticks(axis: Any) -> None:  # noqa: ANN401
     """Put few ticks, at round numbers."""
     axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3))
-
-
-def gap_axis(axis: Any, floor: float, top: float) -> None:  # noqa: ANN401
-    """Put ticks on a logarithmic axis of gaps in percent, whose floor, the gap 0, is labelled ``proven``."""
-    powers = [10.0**power for power in range(math.ceil(math.log10(floor * 2)), math.floor(math.log10(top)) + 1)]
-    if len(powers) > _POWERS:
-        powers = [power for power in powers[::-2] if power > 10 * floor]
-    axis.set_major_locator(FixedLocator([floor, *powers]))
-    axis.set_major_formatter(FixedFormatter(["proven", *(f"{power:g}%" for power in powers)]))
-    axis.set_minor_locator(FixedLocator([]))
