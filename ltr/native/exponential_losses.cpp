@@ -8,7 +8,6 @@
 // All quantities stay in logarithms until the size of the sum is known. Scores are measured from b, the lowest score of
 // an item that has others below it, and t, the highest score of an item that has others above it. The largest terms are
 // therefore small numbers and exact, whatever the scores are; the difference of b and t is added last.
-
 #include "losses.h"
 #include "vector_math.h"
 

@@ -1,6 +1,5 @@
 // Losses that are sums over items: negative log-likelihoods of labels (logistic), of the top item (ListNet, softmax)
 // and of the order of a list (ListMLE).
-
 #include "losses.h"
 #include "vector_math.h"
 

@@ -22,11 +22,11 @@ constexpr std::size_t kMerged = 1024;  // items of short lists that are read tog
 constexpr std::size_t kChunks = 8;     // parts of the work of each thread
 
 struct Named {
-  Kernel kernel;
-  bool of_pairs = false;  // whether its time grows with the square of the length of a list
-  bool of_items = false;  // whether it is a mean or sum of losses of single items
-  bool amounts = false;   // whether labels are amounts, of which none is negative
-  Kernel both = nullptr;  // what writes slopes and curvatures together, in near-linear time; the value is 0
+  Kernel* kernel;
+  bool of_pairs = false;   // whether its time grows with the square of the length of a list
+  bool of_items = false;   // whether it is a mean or sum of losses of single items
+  bool amounts = false;    // whether labels are amounts, of which none is negative
+  Kernel* both = nullptr;  // what writes slopes and curvatures together, in near-linear time; the value is 0
 };
 
 const std::map<std::string, Named>& kernels() {

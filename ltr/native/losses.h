@@ -25,24 +25,15 @@ struct Options {
   double temperature = 1.0;
 };
 
-using Kernel = double (*)(const List&, const Options&, Workspace&, bool curvature);
+using Kernel = double(const List&, const Options&, Workspace&, bool curvature);
 
-double ranknet(const List& list, const Options& options, Workspace& space, bool curvature);
-double hinge(const List& list, const Options& options, Workspace& space, bool curvature);
-double squared_hinge(const List& list, const Options& options, Workspace& space, bool curvature);
-double exponential(const List& list, const Options& options, Workspace& space, bool curvature);
-double exponential_push(const List& list, const Options& options, Workspace& space, bool curvature);
-double logistic_push(const List& list, const Options& options, Workspace& space, bool curvature);
-double logistic(const List& list, const Options& options, Workspace& space, bool curvature);
-double list_net(const List& list, const Options& options, Workspace& space, bool curvature);
-double softmax(const List& list, const Options& options, Workspace& space, bool curvature);
-double list_mle(const List& list, const Options& options, Workspace& space, bool curvature);
-double lambda(const List& list, const Options& options, Workspace& space, bool curvature);
-double smooth(const List& list, const Options& options, Workspace& space, bool curvature);
+Kernel ranknet, hinge, squared_hinge, exponential, exponential_push, logistic_push;
+Kernel logistic, list_net, softmax, list_mle;
+Kernel lambda, smooth;
 
-// RankNet's slopes and curvatures, which are written together, in near-linear time; the value is 0. Short lists by all
-// their pairs.
-double ranknet_derivatives(const List& list, const Options& options, Workspace& space, bool);
+// RankNet's slopes and curvatures, which are written together, in near-linear time; the value is 0.
+Kernel ranknet_derivatives;
+// The same by all pairs, for short lists.
 double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space);
 
 constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();

@@ -9,7 +9,6 @@
 // If the scores of a list are at most `kClose` apart, exp(s_k - s_i) = exp(s_k - c) exp(c - s_i) takes two exponentials
 // per item instead of one per pair. The exponents are then at most 32 in size, so that rounding them changes the result
 // by less than 4e-15.
-
 #include "losses.h"
 #include "sorted_list.h"
 #include "vector_math.h"

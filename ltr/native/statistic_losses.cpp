@@ -1,5 +1,4 @@
 // Losses made from a rank statistic: LambdaLoss, and the shortfall of a statistic with smooth positions.
-
 #include "losses.h"
 #include "vector_math.h"
 

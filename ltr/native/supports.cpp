@@ -11,7 +11,6 @@
 // a[p_1] >= a[p_2] >= ..., so that the sum of a[p_i] h_i is at least that of a[p_i] g_i. Of all orders of all rows with
 // the gains h, the one in which h falls has the largest sum. It is the bound, and that of the support is the larger one
 // of both signs. A weight of 0 ties the whole block, with a mean that pooling does not lower.
-
 #include "bindings.h"
 #include "module.h"
 #include "pools.h"
