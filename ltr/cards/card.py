@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.cards.counts import Counts, Estimate, count, number_of, text_of
+from ltr.cards.counts import STRICT, Counts, Estimate, count
 from ltr.cards.questions import Question, columns_of
 from ltr.checks import is_whole
 from ltr.files import json_text, write_atomic
@@ -46,6 +46,8 @@ _EQUAL = 1e-9  # relative difference of value and bound up to which they are the
 @dataclass(frozen=True)
 class Searched:
     """What a card was chosen from, which is what its proof is about; `conditions` are in words."""
+
+    __pydantic_config__ = STRICT
 
     questions: int
     max_questions: int
@@ -92,6 +94,8 @@ class Card:
           age >= 60                                                               +2
           smoker = yes                                                            +1
     """
+
+    __pydantic_config__ = STRICT
 
     questions: tuple[Question, ...]
     points: tuple[int, ...]
@@ -342,34 +346,18 @@ class Card:
             raise ValueError(f"not a card: it must be an object whose format is {_FORMAT!r}")
         if content.get("version") != _VERSION:
             raise ValueError(f"the version of the card must be {_VERSION}, got {content.get('version')!r:.40}")
+        from pydantic import TypeAdapter, ValidationError
+
         try:
             questions, points = _rules(content["questions"])
-            searched = content["searched"]
-            if searched is not None:
-                searched = Searched(**{**searched, "conditions": tuple(searched["conditions"])})
-                if not all(map(is_whole, (searched.questions, searched.max_questions, searched.points))):
-                    raise ValueError("searched must hold whole numbers")
-            card = cls(
-                questions,
-                points,
-                text_of(content, "label"),
-                tuple(map(Counts.from_dict, content["counts"])),
-                text_of(content, "statistic"),
-                text_of(content, "ties"),
-                text_of(content, "gain"),
-                number_of(content, "value"),
-                number_of(content, "bound"),
-                None if content["status"] is None else text_of(content, "status"),
-                searched,
-                text_of(content, "beside"),
-                tuple(text_of({"missing": text}, "missing") for text in content.get("missing", ())),
-                number_of({"horizon": content.get("horizon")}, "horizon"),
-                content.get("intercept"),
-            )
-        except (KeyError, TypeError, AttributeError) as error:
+            text = json.dumps({**content, "questions": [], "points": []})
+            card = replace(TypeAdapter(cls).validate_json(text, strict=True), questions=questions, points=points)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"]))
+            raise ValueError(f"a damaged card: {place}: {first['msg']}".replace(": :", ":")) from None
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
-        except ValueError as error:
-            raise ValueError(f"a damaged card: {error}") from None
         for rule, question in zip(content["questions"], questions, strict=True):
             if rule.get("question") != question.name:
                 raise ValueError(f"a damaged card: question {rule.get('question')!r:.80} asks {question.name!r}")

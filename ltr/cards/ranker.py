@@ -23,7 +23,7 @@ from ltr.checks import as_float, as_sequence, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
 from ltr.demands import RankerKind
-from ltr.exact.card_rules import CardRule
+from ltr.exact.card_rules import CardConditions
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.demand import Demand
 from ltr.exact.risk import RiskProblem
@@ -223,19 +223,9 @@ class CardRanker(Ranker):
                 treatment (`uplift_labels`). A series gives the card its name.
             beside: further columns of the rows that `demands` may name, as for `ExactRanker.fit`.
         """
-        self._measure()
-        if self._is_risk:
-            self._check_risk()
-        one_of("ties", self.ties, get_args(Ties))
-        if not isinstance(self.one_per_feature, bool | np.bool_):
-            raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
-        if self.limits is not None and not isinstance(self.limits, Limits):
-            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
-        if self.within is not None:
-            check_number("within", self.within)
-        required = as_sequence("required", self.required, "names of questions")
+        self._check_options()
         questions = Questions(self.cuts, forbidden=self.forbidden).fit(X)
-        for name in required:
+        for name in self.required:
             if name not in questions.questions_:
                 reason = questions.left_out_.get(name, "no such question")
                 raise ValueError(f"required must name questions, got {name!r} ({reason})")
@@ -245,69 +235,83 @@ class CardRanker(Ranker):
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
         names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
-        known = labels
-        if label_kind(labels) != "labels":
-            known = np.zeros(len(labels))
-            for demand in read_demands_of_ranker(self.demands):
-                if isinstance(demand, ListDemand) and demand.condition is None:
-                    rule = "demands must be about groups of rows where labels have two fields"
-                    raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
+        plain = label_kind(labels) == "labels"
+        for demand in () if plain else read_demands_of_ranker(self.demands):
+            if isinstance(demand, ListDemand) and demand.condition is None:
+                rule = "demands must be about groups of rows where labels have two fields"
+                raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
+        known, whole = labels if plain else np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)
         given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)
-        whole = np.ones(len(labels), dtype=np.bool_)
         asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
         refuse_settled(asked, "Ask for less")
         decisive = [one for one in asked if one.demand is not None]
-        limits = self.limits or Limits()
         self.problem_: CardProblem | RiskProblem | None = self._problem(
             questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
-        self.solution_: Solution | None
-        price = None
-        if decisive:
-            assert isinstance(self.problem_, CardProblem)
-            name = str(self.problem_.statistic)
-            self.solution_, price = solve_under(self.problem_, "cards", limits, name, warm_starts=(), on_progress=None)
-            if self.solution_.value == -math.inf:
-                raise not_met(self.problem_, "cards", limits, decisive, self.solution_, "cards", _REMEDY)
-        else:
-            self.solution_ = solve(self.problem_, "lattice" if self._is_risk else "cards", limits)
-        if self.solution_.status is Status.INFEASIBLE:
-            told = "; ".join(self._conditions(required, questions))
-            raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
-        if self.solution_.value == -math.inf:
-            told = "; ".join(self._conditions(required, questions))
+        found, price = self._solved(self.problem_, decisive)
+        conditions = self._conditions(questions)
+        if found.value == -math.inf:
+            told = "; ".join(conditions)
+            if found.status is Status.INFEASIBLE:
+                raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
             raise ValueError(f"no card that meets all conditions was found in time, raise the time limit: {told}")
+        self.solution_: Solution | None = found
         self.questions_ = questions
-        read = read_labels(labels)
+        read, number = read_labels(labels), len(questions.rules_)
         self.reference_ = Reference.fit(answers, read)
-        found = Card(
+        empty = Card(
             (),
             (),
             str(getattr(y, "name", None) or "positive"),
             statistic=str(self.problem_.statistic),
             ties=self.ties,
             gain=self.gain,
-            bound=self.solution_.bound,
-            status=self.solution_.status.value,
-            searched=Searched(
-                len(questions.rules_),
-                self.max_questions,
-                self.points,
-                float(self.C),
-                self._conditions(required, questions),
-            ),
-            beside=f"{self.reference_.name} on all {len(questions.rules_)} questions",
+            bound=found.bound,
+            status=found.status.value,
+            searched=Searched(number, self.max_questions, self.points, float(self.C), conditions),
+            beside=f"{self.reference_.name} on all {number} questions",
             horizon=self._horizon(read),
-            intercept=self.problem_.intercept(self.solution_.weights)
-            if isinstance(self.problem_, RiskProblem)
-            else None,
+            intercept=self.problem_.intercept(found.weights) if isinstance(self.problem_, RiskProblem) else None,
         )
         points, value = self._chosen(answers)
         if not self._is_risk and self.least_points == 1:
             points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
-        self.card_ = self._card(found, points, value, self.reference_.scores(answers))
+        self.card_ = self._card(empty, points, value, self.reference_.scores(answers))
         self.demands_ = self._outcome(given, asked, answers @ points, points, price)
         return self
+
+    def _check_options(self) -> None:
+        """Refuse wrong options, and for a risk score those that go with rank statistics alone."""
+        self._measure()
+        one_of("ties", self.ties, get_args(Ties))
+        if not isinstance(self.one_per_feature, bool | np.bool_):
+            raise ValueError(f"one_per_feature must be true or false, got {self.one_per_feature!r}")
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
+        if self.within is not None:
+            check_number("within", self.within)
+        as_sequence("required", self.required, "names of questions")
+        rules = {
+            "demands": (len(self.demands) > 0, "be empty"),
+            "ties": (self.ties != "average", "be 'average'"),
+            "within": (self.within not in (None, 0), "be None or 0"),
+        }
+        for name, (wrong, rule) in rules.items():
+            if wrong and self._is_risk:
+                raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
+
+    def _solved(
+        self, problem: CardProblem | RiskProblem, decisive: Sequence[OnTop]
+    ) -> tuple[Solution, DemandPrice | None]:
+        """Return the best card, and what the demands cost; raise ValueError where no card meets them."""
+        limits = self.limits or Limits()
+        if not decisive:
+            return solve(problem, "lattice" if self._is_risk else "cards", limits), None
+        assert isinstance(problem, CardProblem)
+        found, price = solve_under(problem, "cards", limits, str(problem.statistic), warm_starts=(), on_progress=None)
+        if found.value == -math.inf:
+            raise not_met(problem, "cards", limits, decisive, found, "cards", _REMEDY)
+        return found, price
 
     def _answers_and_labels(self, answers: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:  # noqa: ANN401
         """Check the answers to all questions and the labels, of the kind that the statistic is about."""
@@ -362,44 +366,29 @@ class CardRanker(Ranker):
     ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
         missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        given, signs = checked_limits(self.point_limits), signs_of(self.signs, questions)
-        limits = limits_of(given, questions, self.points)
-        rules = [one for one, _ in rules_of(self.rules, questions)]
-        options: dict[str, Any] = {
-            "C": self.C,
-            "points": self.points,
-            "least_points": self.least_points,
-            "max_nonzeros": self.max_questions,
-            "signs": signs,
-            "groups": np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            "required": [questions.questions_.index(name) for name in self.required],
-            "rules": rules,
-            "directions": directions_of(self.one_direction, questions),
-        }
+        limits = checked_limits(self.point_limits)
+        conditions = CardConditions(
+            len(missing),
+            self.max_questions,
+            points=self.points,
+            point_limits=limits_of(limits, questions, self.points),
+            least_points=self.least_points,
+            signs=signs_of(self.signs, questions),
+            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            required=[questions.questions_.index(name) for name in self.required],
+            rules=[rule for rule, _ in rules_of(self.rules, questions)],
+            directions=directions_of(self.one_direction, questions),
+        )
         if self._is_risk:
-            own: dict[str, Any] = {"point_limits": limits, "intercept_limits": given.get(INTERCEPT)}
-            return RiskProblem(answers, labels, **options, **own)
-        if limits is not None:
-            options["signs"], never = _signs_only(limits, signs, self.points, questions)
-            options["rules"] = [*rules, *(CardRule([j], at_most=0) for j in never)]
-        options |= {"ties": self.ties, "gain": self.gain, "demands": demands}
-        return CardProblem(answers, labels, self.statistic, **options)
+            intercept = limits.get(INTERCEPT)
+            return RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=intercept)
+        options: dict[str, Any] = {"ties": self.ties, "gain": self.gain, "demands": demands}
+        return CardProblem(answers, labels, self.statistic, self.C, conditions=conditions, **options)
 
     @property
     def _is_risk(self) -> bool:
         """Whether the card is a risk score."""
         return isinstance(self.statistic, str) and self.statistic == LOG_LOSS
-
-    def _check_risk(self) -> None:
-        """Refuse what goes with rank statistics alone."""
-        rules = {
-            "demands": (len(self.demands) > 0, "be empty"),
-            "ties": (self.ties != "average", "be 'average'"),
-            "within": (self.within not in (None, 0), "be None or 0"),
-        }
-        for name, (wrong, rule) in rules.items():
-            if wrong:
-                raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         # ranks have no log loss: where a rank statistic is asked for, it is the AUC
@@ -516,7 +505,7 @@ class CardRanker(Ranker):
         card = replace(empty, questions=rules, points=tuple(int(points[j]) for j in used), value=float(value))
         return card.with_totals("training", (self.problem_.X @ points).astype(np.int64), self.problem_.y, beside)
 
-    def _conditions(self, required: Sequence[str], questions: Questions) -> tuple[str, ...]:
+    def _conditions(self, questions: Questions) -> tuple[str, ...]:
         """Return the conditions on the cards in words."""
         found = ["at most one question of a column"] if self.one_per_feature else []
         found += [
@@ -526,7 +515,7 @@ class CardRanker(Ranker):
             if name != INTERCEPT or self._is_risk:
                 found.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
         found += [f"points of size {self.least_points} or more"] if self.least_points > 1 else []
-        found += [f"with {name}" for name in required]
+        found += [f"with {name}" for name in self.required]
         found += [words for _, words in rules_of(self.rules, questions)]
         if self.one_direction is not False:
             names = () if isinstance(self.one_direction, bool | np.bool_) else self.one_direction
@@ -618,23 +607,6 @@ class CardRanker(Ranker):
         if hasattr(self, "feature_names_in_"):
             questions.feature_names_in_ = self.feature_names_in_
         self.questions_, self.solution_, self.problem_, self.demands_ = questions, None, None, None
-
-
-def _signs_only(limits: IntArray, signs: IntArray, points: int, questions: Questions) -> tuple[IntArray, list[int]]:
-    """Return what limits of points say of signs, and the questions without points; refuse other limits."""
-    known = {(-points, points): 0, (0, points): 1, (-points, 0): -1, (0, 0): 0}
-    found, never = signs.copy(), []
-    for j, (low, high) in enumerate(limits.tolist()):
-        if (low, high) not in known:
-            rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
-            got = f"{low} to {high} for {questions.questions_[j]!r}"
-            hint = f"the search for a rank statistic knows no others, statistic {LOG_LOSS!r} does"
-            raise ValueError(f"point_limits must be {rule}, got {got}: {hint}")
-        sign = known[low, high]
-        if (low, high) == (0, 0) or sign * signs[j] < 0:
-            never.append(j)
-        found[j] = signs[j] or sign
-    return found, never
 
 
 def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:

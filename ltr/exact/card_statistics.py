@@ -151,7 +151,7 @@ class CardConcordance(Problem):
 
     def ranking_content(self) -> dict[str, Any]:
         """Return the statistic of a demand as a certificate file describes it."""
-        return {"kind": "graded", **self.stated()}
+        return self.stated()
 
 
 CardStatistic = CardRanking | CardConcordance

@@ -36,8 +36,8 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import is_whole, one_of
-from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule
+from ltr.checks import one_of
+from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule, conditions_of
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
@@ -55,9 +55,10 @@ from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
-from ltr.statistics import RankStatistic
+from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
 
+_MOST_POINTS = 100  # of a column
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
 _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
@@ -76,23 +77,14 @@ class CardProblem(Problem):
         statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, ``auuc`` for treatments. The
             former takes yes/no columns only.
         C: price of each question of a card, >= 0.
-        points: largest number of points of an answer, from 1 to 100.
-        least_points: smallest size of the points of a question that a card asks, from 1 to `points`. Others than 1 go
-            with yes/no columns.
-        max_nonzeros: largest number of questions of a card, from 1 to 6; ``points ** max_nonzeros`` must be at most
-            100,000.
         ties: ``"average"`` or ``"resolved"``; the latter for labels of two values.
-        signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,); None for any.
-        groups: number of the group of each column, or -1, (d,): a card has at most one column of a group, such as the
-            thresholds of one feature; None for no groups.
-        required: columns that every card must have.
-        rules: further `CardRule` on the columns of a card, such as at least one of some.
-        directions: number of the group of each column, or -1, (d,): all points of a group are above 0, or all below,
-            as those of the thresholds of one feature should; None for no groups. It goes with yes/no columns.
         gain: how graded labels become gains, as for `RerankProblem`.
         demands: rank statistics of the same rows, of these or other labels, that a card must bring to a least value.
             Rows with equal totals count as `ties` states: in the mean of their orders, or in the worst one for the
             labels that ask.
+        conditions: what points a card may have; its fields may be given as arguments instead. Points go up to 100,
+            questions up to 6, and ``points ** max_nonzeros`` up to 100,000; points of a column are limited to one sign
+            or to 0 only. Least points above 1, the same for all columns, and directions go with yes/no columns.
 
     Attributes:
         unit: power of ten that makes all numbers of X whole; 1 for yes/no columns.
@@ -112,35 +104,25 @@ class CardProblem(Problem):
         >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3, demands=[asked])
         >>> problem.feasible(np.array([3, 2]) / 3), problem.feasible(np.array([-3, 2]) / 3)
         (False, True)
-        >>> from ltr.outcomes import survival_labels
-        >>> times = survival_labels([1.0, 3.0, 2.0, 5.0], [True, True, False, False])
-        >>> CardProblem(X, times, "c_index", points=3).evaluate(np.array([2, 1]) / 3)
-        1.0
     """
 
     X: FloatArray
     y: NDArray[Any]
     statistic: RankStatistic
     C: float
-    points: int
-    least_points: int
-    max_nonzeros: int
     ties: Ties
-    signs: IntArray
-    groups: IntArray
-    required: tuple[int, ...]
-    rules: tuple[CardRule, ...]
-    directions: IntArray
     gain: Gain
     demands: tuple[Demand, ...]
+    conditions: CardConditions = field(repr=False)
+    points: int = field(init=False)
+    max_nonzeros: int = field(init=False)
+    required: tuple[int, ...] = field(init=False)
     gains: FloatArray = field(init=False)
-    demanded: tuple[Demanded, ...] = field(init=False, repr=False)
+    demanded: tuple[Demanded, ...] = field(init=False)
     unit: int = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
-    free: tuple[int, ...] = field(init=False)
-    _ranking: CardStatistic = field(init=False, repr=False)
-    conditions: CardConditions = field(init=False, repr=False)
+    _ranking: CardStatistic = field(init=False)
 
     def __init__(
         self,
@@ -149,57 +131,34 @@ class CardProblem(Problem):
         statistic: RankStatistic | str = "auc",
         C: float = 0.0,
         *,
-        points: int = 5,
-        least_points: int = 1,
-        max_nonzeros: int = 4,
         ties: Ties = "average",
-        signs: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        required: Sequence[int] = (),
-        rules: Sequence[CardRule] = (),
-        directions: ArrayLike | None = None,
         gain: Gain = "exp2",
         demands: Sequence[Demand] = (),
+        conditions: CardConditions | None = None,
+        **options: Any,  # noqa: ANN401 (fields of `conditions`)
     ) -> None:
         features = finite_features(X)
-        d = features.shape[1]
-        if not is_whole(points) or not 1 <= points <= 100:
-            raise ValueError(f"points must be an integer from 1 to 100, got {points!r}")
-        if not is_whole(least_points) or not 1 <= least_points <= points:
-            raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {least_points!r}")
-        if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= MOST_QUESTIONS:
-            raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {max_nonzeros!r}")
-        if points**max_nonzeros > _MOST_ORDERS:
-            most = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
-            raise ValueError(f"max_nonzeros must be at most {most} for points = {points}, got {max_nonzeros}")
-        unit = _unit_of(features, points * max_nonzeros)
+        conditions = conditions_of(features.shape[1], conditions, options)
+        points, most = conditions.points, conditions.max_nonzeros
+        _check_conditions(conditions)
+        unit = _unit_of(features, points * most)
         one_of("ties", ties, get_args(Ties))
-        of_cards: dict[str, Any] = {"ties": ties, "points": int(points), "unit": unit}
+        of_cards: dict[str, Any] = {"ties": ties, "points": points, "unit": unit}
         check_price_and_margin(C, 1.0)
         ranking = card_statistic(features, y, statistic, gain=gain, **of_cards)
-        if ranking.times is not None and np.any((features != 0) & (features != 1)):
-            row, column = np.argwhere((features != 0) & (features != 1))[0]
-            got = f"{float(features[row, column])!r} at row {row}, column {column}"
-            raise ValueError(f"X must hold answers 0 and 1 for {statistic}, got {got}")
-        conditions = CardConditions(
-            d,
-            max_nonzeros,
-            signs=signs,
-            groups=groups,
-            required=required,
-            rules=rules,
-            directions=directions,
-        )
-        if np.any(conditions.directions >= 0) and np.any((features != 0) & (features != 1)):
-            raise ValueError("directions go with yes/no columns: X must hold 0 and 1 only")
-        for name in ("max_nonzeros", "signs", "groups", "required", "rules", "directions"):
-            set_fields(self, **{name: getattr(conditions, name)})
-        if least_points > 1 and np.any((features != 0) & (features != 1)):
-            raise ValueError(f"least_points must be 1 where X has other numbers than 0 and 1, got {least_points}")
-        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C))
-        set_fields(self, points=int(points), least_points=int(least_points))
+        others = np.argwhere((features != 0) & (features != 1))
+        for name, asked in (
+            (str(ranking.statistic), ranking.times is not None),
+            ("directions", bool(np.any(conditions.directions >= 0))),
+            ("least_points above 1", int(conditions.least_points.max()) > 1),
+        ):
+            if asked and len(others):
+                row, column = others[0]
+                got = f"{float(features[row, column])!r} at row {row}, column {column}"
+                raise ValueError(f"X must hold answers 0 and 1 for {name}, got {got}")
+        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=points, unit=unit)
         set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, conditions=conditions)
-        set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
+        set_fields(self, max_nonzeros=most, required=conditions.required, margin=1.0, constraints=None)
 
         def problem_of(ties: Ties | None = None, **options: Any) -> CardStatistic:  # noqa: ANN401
             return card_statistic(features, **options, **of_cards | ({} if ties is None else {"ties": ties}))
@@ -252,7 +211,6 @@ class CardProblem(Problem):
         points = np.rint(weights).astype(np.int64)
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
-            and bool(np.all((points == 0) | (np.abs(points) >= self.least_points)))
             and self.conditions.admits(points)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
@@ -271,19 +229,13 @@ class CardProblem(Problem):
             "kind": "card",
             "C": self.C,
             "points": self.points,
-            **({"least_points": self.least_points} if self.least_points > 1 else {}),
             "ties": self.ties,
             **self.conditions.content(),
             **self._ranking.stated(),
-            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
-            **self._answers(),
+            "demands": [demanded.content() for demanded in self.demanded],
+            "unit": self.unit,
+            "X": [" ".join(map(str, row)) for row in self.whole_numbers.tolist()],
         }
-
-    def _answers(self) -> dict[str, Any]:
-        """Return the table for a certificate: a digit for each answer, or whole numbers and their unit."""
-        if self.numeric.any():
-            return {"unit": self.unit, "X": [" ".join(map(str, row)) for row in self.whole_numbers.tolist()]}
-        return {"X": ["".join("01"[int(answer)] for answer in row) for row in self.X]}
 
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
@@ -356,7 +308,7 @@ class CardProblem(Problem):
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         numbers = np.flatnonzero(yes_no)
         # a card of yes/no columns has none of the others, whose rules may then not apply
-        rules = [rule for rule in self.conditions.all_rules if not rule.when or np.isin(numbers, rule.when).any()]
+        rules = [rule for rule in self._rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
@@ -368,17 +320,28 @@ class CardProblem(Problem):
             order=np.array([none if each is None else each.order for each in times], dtype=np.int32),
             event=np.array([none if each is None else each.event for each in times], dtype=np.uint8),
             met=partial(self._met, numbers),
-            signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
-            directions=self.directions[yes_no].astype(np.int32),
+            signs=np.array([2, 3, 1], dtype=np.uint8)[self._signs[yes_no] + 1],
+            directions=self.conditions.directions[yes_no].astype(np.int32),
             rules=np.array([np.isin(numbers, rule.columns) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             when=np.array([np.isin(numbers, rule.when) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             rule_least=np.array([rule.at_least for rule in rules], dtype=np.int32),
             rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
-            fewest=self.least_points,
+            fewest=int(self.conditions.least_points[0]),
             most=self.points,
             ties_lost=np.array([ranking.ties == "resolved" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
+
+    @property
+    def _signs(self) -> IntArray:
+        """The sign of the points that each column may have, 0 for any, or for none, (d,)."""
+        return np.sign(self.conditions.least + self.conditions.largest)
+
+    @property
+    def _rules(self) -> tuple[CardRule, ...]:
+        """All rules on columns, with the one that columns limited to 0 points are never used."""
+        never = np.flatnonzero((self.conditions.least == 0) & (self.conditions.largest == 0)).tolist()
+        return (*self.conditions.all_rules, *([CardRule(never, at_most=0)] if never else []))
 
     @property
     def _decisive(self) -> list[Demanded]:
@@ -402,9 +365,9 @@ class CardProblem(Problem):
 
     def _point_search(self) -> Any:  # noqa: ANN401 (compiled)
         """Return the compiled search of sets with columns of other numbers."""
-        signed = np.flatnonzero(self.signs)
+        signed = np.flatnonzero(self._signs)
         A = np.zeros((len(signed), self.d))
-        A[np.arange(len(signed)), signed] = -self.signs[signed]
+        A[np.arange(len(signed)), signed] = -self._signs[signed]
         lost, rankings = self.ties == "resolved", [demanded.problem for demanded in self._decisive]
         return PointSearch(
             X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
@@ -434,7 +397,7 @@ class CardProblem(Problem):
         sets = []
         for some in sets_of(self.d, self.max_nonzeros, self.required):
             kept = np.any(self.numeric[some], axis=1)
-            for rule in self.conditions.all_rules:
+            for rule in self._rules:
                 kept &= rule.admitted(some, self.d)
             sets.append(some[kept])
         assert isinstance(self._ranking, CardRanking)
@@ -518,6 +481,28 @@ def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> 
         finally:
             stop[0] = 1
     return done.result()
+
+
+def _check_conditions(conditions: CardConditions) -> None:
+    """Raise ValueError unless the search of cards knows the conditions."""
+    points, most = conditions.points, conditions.max_nonzeros
+    if points > _MOST_POINTS:
+        raise ValueError(f"points must be an integer from 1 to {_MOST_POINTS}, got {points}")
+    if most > MOST_QUESTIONS:
+        raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {most}")
+    if points**most > _MOST_ORDERS:
+        fitting = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
+        raise ValueError(f"max_nonzeros must be at most {fitting} for points = {points}, got {most}")
+    if conditions.free:
+        raise ValueError(f"free must be empty for a rank statistic, got {conditions.free}")
+    sizes = np.unique(conditions.least_points)
+    if len(sizes) > 1 or sizes[0] > points:
+        raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {sizes.tolist()}")
+    for j, (low, high) in enumerate(conditions.point_limits.tolist()):
+        if not (low in (-points, 0) and high in (0, points)):
+            rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
+            hint = f"the search for a rank statistic knows no others, statistic {LOG_LOSS!r} does"
+            raise ValueError(f"point_limits must be {rule}, got {low} to {high} for column {j}: {hint}")
 
 
 def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:

@@ -58,6 +58,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_float, as_numbers, as_sequence, check_matrix, is_whole, one_of
 from ltr.display.html import fact_table
+from ltr.exact.card_rules import checked_columns
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, LinearConstraints, check_constraints, set_fields
 from ltr.exact.demand import Demand
 from ltr.exact.levels import (
@@ -183,10 +184,9 @@ class Problem:
             "margin": self.margin,
             "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
             "max_nonzeros": self.max_nonzeros,
-            **({"free": list(self.free)} if self.free else {}),
-            **({"required": list(self.required)} if self.required else {}),
-            **({} if self.integer is None else {"integer": self.integer}),
-            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
+            "free": list(self.free),
+            "required": list(self.required),
+            "integer": self.integer,
             "X": self.X.tolist(),
         }
 
@@ -356,8 +356,8 @@ class Problem:
             check_constraints(constraints, self.d)
         if integer is not None:
             check_sums(self.X, constraints, int(integer))
-        columns = self._columns("free", free)
-        needed = self._columns("required", required)
+        columns = checked_columns("free", free, self.d)
+        needed = checked_columns("required", required, self.d)
         if both := sorted(set(columns) & set(needed)):
             raise ValueError(f"required must hold no free column: these are not counted, got {both[0]}")
         if max_nonzeros is not None:
@@ -413,13 +413,6 @@ class Problem:
         of = {"y": labels, "gain": "linear" if statistic.kind.share_of else np.copy}
         return {name: getattr(self, name) for name in of} if labels is None else of
 
-    def _columns(self, name: str, given: Sequence[int]) -> tuple[int, ...]:
-        """Return column numbers in ascending order, once they are checked."""
-        columns = as_sequence(name, given, "column numbers")
-        if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"{name} must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
-        return tuple(sorted(map(int, columns)))
-
 
 class Demanded(NamedTuple):
     """A demand of a problem, and the problem of the statistic that it is about."""
@@ -445,8 +438,8 @@ class Demanded(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""
-        lost = {"ties_lost": True} if self.demand.ties == "resolved" else {}
-        return {**self.problem.ranking_content(), "at_least": self.demand.at_least, **lost}
+        lost = self.demand.ties == "resolved"
+        return {**self.problem.ranking_content(), "at_least": self.demand.at_least, "ties_lost": lost}
 
 
 class _Rows(NamedTuple):
@@ -852,21 +845,18 @@ class RerankProblem(Problem):
         return dataclasses.replace(self, rank=rank, demands=()) if self.demands or rank != self.rank else None
 
     def content(self) -> dict[str, Any]:
-        """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""
-        qid = {} if self.binary else {"qid": self.qid.tolist()}
-        return {**self.ranking_content(), "rank": self.rank, **self._common_content(), **qid}
+        """Return the problem as a certificate file describes it, of kind ``rerank``."""
+        demands = [demanded.content() for demanded in self.demanded]
+        own = {"rank": self.rank, "qid": self.qid.tolist(), "demands": demands}
+        return {"kind": "rerank", **self.ranking_content(), **self._common_content(), **own}
 
     def ranking_content(self) -> dict[str, Any]:
         """Return what a certificate file says of the statistic and its labels."""
-        kind: dict[str, Any] = {"kind": "rerank" if self.binary else "graded", "statistic": str(self.statistic)}
-        if self.binary:
-            labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
-        else:
-            labels = self.label_content(self.gains * self._affine[0])
-            if self.statistic.kind.counts_hits:  # what it is a share of is in the gains
-                kind["statistic"] = str(RankStatistic("hits", cutoff=self.statistic.cutoff))
-        weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
-        return {**kind, **labels, "a": weights}
+        statistic, scale = self.statistic, 1.0
+        if not self.binary and statistic.kind.counts_hits:  # what it is a share of is in the gains
+            statistic, scale = RankStatistic("hits", cutoff=statistic.cutoff), self._affine[0]
+        weights = [v for members in self.lists for v in statistic.weights(len(members)).tolist()]
+        return {"statistic": str(statistic), **self.label_content(self.gains * scale), "a": weights}
 
     def label_content(self, gains: FloatArray) -> dict[str, Any]:
         """Return the gains as a certificate file has them, or the outcomes that they were made of."""

@@ -7,9 +7,11 @@ what exchanges of one column, or of one column's points, make of the best one.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -237,17 +239,10 @@ def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
     """Offer the card of the largest AUC at every scale, where the search of all sets of columns applies."""
     points = min(int(problem.reach), 10)
     try:
+        signs = np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0))
+        options: dict[str, Any] = {"points": points, "point_limits": None, "least_points": 1, "signs": signs}
         card = CardProblem(
-            problem.X,
-            problem.y,
-            "auc",
-            points=points,
-            max_nonzeros=problem.max_nonzeros,
-            signs=np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0)),
-            groups=problem.groups,
-            required=problem.required,
-            rules=problem.rules,
-            directions=problem.directions,
+            problem.X, problem.y, "auc", conditions=dataclasses.replace(problem.conditions, free=(), **options)
         )
     except ValueError:  # too many questions or points, or numbers of too many decimals
         return

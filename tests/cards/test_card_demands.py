@@ -136,8 +136,7 @@ def asked_of_numbers(seed):
     rng = np.random.default_rng([9, seed])
     labels = rng.permutation(np.arange(problem.n) % 2 if problem.ties == "resolved" else np.arange(problem.n) % 3)
     statistic = str(rng.choice(["wrs", "dcg", "hits@3", "mrr"]))
-    options = {name: getattr(problem, name) for name in ("C", "points", "max_nonzeros", "ties", "signs", "groups")}
-    options |= {"required": problem.required, "gain": problem.gain}
+    options = {name: getattr(problem, name) for name in ("C", "ties", "gain", "conditions")}
     other = CardProblem(problem.X, labels, statistic, **options | {"gain": np.copy})
     cards = [w / problem.points for w in grid(problem.points, problem.d) if problem.feasible(w / problem.points)]
     if not cards:
@@ -226,13 +225,13 @@ def changed(demand, **fields):
     [
         (changed(0, at_least=0.9), "weights: do not meet demand 0: "),
         (changed(0, at_least=0.0), "proof.bound: a card of the columns"),
-        (changed(0, y=[1, *[0] * 39]), "weights: do not meet demand 0: "),
-        (changed(0, y=[0] * 40), "demands.0..y: must hold both labels"),
-        (changed(0, y=[0, 1]), "demands.0..y: must hold 40 entries"),
+        (changed(0, gains=[1.0, *[0.0] * 39]), "weights: do not meet demand 0: "),
+        (changed(0, gains=[0.0] * 40), "demands.0..gains: must hold a number > 0"),
+        (changed(0, gains=[0.0, 1.0]), "demands.0..gains: must hold 40 entries"),
         (changed(1, gains=[-1.0] * 40), "demands.1..gains.0.: must be >= 0"),
         (changed(0, statistic="precision@20"), r"problem.demands.0..a.20.: must be 1.0"),
-        (changed(1, kind="rerank"), "demands.1.: 'y' is missing|'gains' is not known"),
-        (changed(1, kind="card"), "demands.1..kind: must be one of rerank, graded"),
+        (changed(1, kind="card"), "demands.1.: 'kind' is not known"),
+        (changed(1, ties_lost=True), "demands.1..gains: must have two values where ties are lost"),
         (lambda demands: demands[1:], "proof.bound: a card of the columns"),
     ],
 )
@@ -295,7 +294,7 @@ def test_a_true_positive_rate_is_demanded_at_some_threshold():
         seen["costly"] += best < max(values) - 1e-9
         if certificate.content["problem"].get("demands") and best < max(values) - 1e-9:
             loose = copy.deepcopy(certificate.content)
-            del loose["problem"]["demands"][0]["ties_lost"]
+            loose["problem"]["demands"][0]["ties_lost"] = False
             with pytest.raises(verify.CertificateError):
                 verify.check(verify.parse(json.dumps(loose)))
     assert min(seen.values()) > 1

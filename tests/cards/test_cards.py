@@ -273,7 +273,7 @@ COUNTS = {"name": "a", "totals": [1], "rows": [2], "positives": [1], "value": No
         (changed(questions=[{**RULE, "points": 1.5}]), "points must be whole numbers"),
         (changed(counts=[{**COUNTS, "rows": [2, 3]}]), "lists of one length"),
         (changed(counts=[{**COUNTS, "positives": [3]}]), "more positives than rows"),
-        (changed(label=3), "label must be a str"),
+        (changed(label=3), "label: Input should be a valid string"),
     ],
 )
 def test_files_that_hold_no_card_are_refused(content, message, tmp_path):

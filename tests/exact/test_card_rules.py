@@ -95,7 +95,7 @@ def test_columns_of_numbers_follow_the_rules():
     for seed in range(examples(25, 300)):
         rng, free = np.random.default_rng([11, seed]), mixed(seed)
         rules, _ = rules_for(rng, free.d)
-        problem = dataclasses.replace(free, rules=rules)
+        problem = dataclasses.replace(free, conditions=dataclasses.replace(free.conditions, rules=rules))
         most = problem.points
         every = [np.array(card) for card in itertools.product(range(-most, most + 1), repeat=problem.d)]
         kept = [card for card in every if free.feasible(card / most) and follows(card.tolist(), rules, None)]
@@ -136,7 +136,7 @@ CHANGES = [
     (("directions",), [0, 0, -1]),
     (("directions",), [-1, -1, -1, -1]),
     (("rules",), []),
-    *((("least_points",), value) for value in (0, 3, 4)),
+    *((("least_points",), [value] * 4) for value in (0, 3, 4)),
 ]
 
 
@@ -205,7 +205,7 @@ def test_rules_by_name_are_met_stated_and_proven():
         ({"rules": [{"at_least": 1, "of": ["age"], "if": []}]}, "must be a mapping of"),
         ({"rules": [{"at_least": 9, "of": ["age"]}]}, r"rules\[0\]: at_least must be a whole number from 0 to 6"),
         ({"rules": "age"}, "rules must be a sequence of mappings"),
-        ({"one_direction": ["agee"]}, "one_direction must name columns, got 'agee' .*'age'"),
+        ({"one_direction": ["agee"]}, "one_direction must name columns or questions, got 'agee' .*'age'"),
         (
             {"rules": [{"at_least": 2, "of": ["age"]}], "one_per_feature": True},
             "no card of at most 4 questions meets all conditions: at most one question of a column; at least 2 of age",

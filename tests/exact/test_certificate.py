@@ -203,7 +203,7 @@ def test_hits_of_several_lists_and_of_one_are_proven(name, options):
 def test_a_graded_certificate_of_a_share_of_hits_is_refused():
     content = certify(p := larger_graded(0, statistic="precision@5"), solution(p, np.ones(3)), max_boxes=0).content
     content["problem"]["statistic"] = "precision@5"
-    with pytest.raises(verify.CertificateError, match=r"problem.statistic: must be hits@N in a file of this kind"):
+    with pytest.raises(verify.CertificateError, match=r"problem.statistic: must be hits@N here"):
         verify.check(verify.parse(json.dumps(content)))
 
 

@@ -310,18 +310,20 @@ def test_a_changed_file_is_rejected_or_true():
             continue
         content = copy.deepcopy(certify(problem, solution).content)
         inside = content["problem"]
-        place = rng.choice(["points", "max_nonzeros", "C", "ties", "signs", "groups", "X", "gains", "unit", "required"])
+        place = rng.choice(["points", "max_nonzeros", "C", "ties", "least", "groups", "X", "gains", "unit", "required"])
         if place == "X":
             row = rng.randrange(len(inside["X"]))
             inside["X"][row] = inside["X"][row - 1]
-        elif place in ("signs", "groups"):
+        elif place == "groups":
             inside[place][rng.randrange(problem.d)] = rng.choice([-1, 0, 1])
+        elif place == "least":
+            inside[rng.choice(["least", "largest"])][rng.randrange(problem.d)] *= rng.choice([0, 1])
         elif place == "gains":
             inside["gains"][rng.randrange(problem.n)] = rng.choice([0.0, 1.0])
         else:
             changes = {"points": 1, "max_nonzeros": 1, "C": -0.005, "unit": 9}
             others = {"ties": "average", "required": []}
-            inside[place] = others[place] if place in others else inside.get(place, 1) + changes[place]
+            inside[place] = others[place] if place in others else inside[place] + changes[place]
         if rng.random() < 0.5:
             for name in ("value", "claimed_bound"):
                 content[name] += rng.choice([0.0, 1e-6, -1e-6])

@@ -264,10 +264,11 @@ def place(content, path, value):
     [
         (("value",), -0.3, "value: is -0.466659512753 at these weights, not -0.3"),
         (("weights",), [1.0, 0.0], "weights: must hold 3 entries, got 2"),
-        (("weights", 0), 1.5, r"weights\[0\]: must be a whole number, got 1.5"),
-        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or from -2 to 2"),
+        (("weights", 0), 1.5, r"weights\[0\]: must be 0 or a whole number from -2 to 2, at least 1 in size, got 1.5"),
+        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or a whole number from -2"),
         (("weights", 2), 9.0, r"weights\[2\]: is the intercept, which must be from -3 to 3, got 9"),
         (("weights", 2), 1.0, "value: is"),
+        (("weights", 2), 0.5, r"weights\[2\]: must be a whole number, got 0.5"),
         (("weights",), [0.0, 1.0, 0.0], "weights: are not allowed: columns 1"),
         (("claimed_bound",), -0.9, "claimed_bound: must be at least the value"),
         (("claim",), "optimal", "claim: the file shows 'value'"),
