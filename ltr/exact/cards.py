@@ -1,37 +1,30 @@
 r"""Scoring systems: few yes/no questions, small whole numbers of points, and a proof that none ranks better.
 
-A *card* gives points w_j in {-most, ..., most} to the columns of a matrix of zeros and ones, or of other numbers, at
-most k of them other than 0. The total of a row is ``sum_j w_j x_j``, and rows are ordered by their totals. The search
-finds the card with the largest value of
+A *card* gives points w_j in {-most, ..., most} to at most k columns of zeros and ones, or of other numbers. Rows are
+ordered by their totals ``sum_j w_j x_j``, and the card with the largest value of
 
-    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0},
+    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0}
 
-or of the share of comparable pairs in order (``c_index``) where labels are times until an event, or of the area under
-the uplift curve (``auuc``) where they are outcomes of a treatment (`ltr.outcomes`).
+is searched, or that of a statistic of times until an event or of treatments (`ltr.outcomes`). Cards tie by design: the
+expectation over all orders of rows with equal totals counts (``ties="average"``; for AUC, ties count half), or the
+worst of these orders (``ties="resolved"``). Totals are exact: numbers are read as the decimals that they are printed
+as, so that 0.1 + 0.2 ties with 0.3.
 
-Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
-(``ties="average"``; for AUC, ties count half). With ``ties="resolved"`` it is the worst of these orders, as for other
-weights. The search is compiled (`ltr/native/cards.cpp` explains it): it looks at all sets of columns, bounds each by
-the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
-follow, by the search of `ltr.exact.points`.
-
-With demands on other statistics, the search finds the best of the cards that meet them, or proves that none does.
-
-Totals are exact: numbers are read as the decimals that they are printed as, so that 0.1 + 0.2 ties with 0.3.
-
-In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
+The search is compiled (`ltr/native/cards.cpp` explains it): it looks at all sets of columns, bounds each by the order
+of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers follow, by the
+search of `ltr.exact.points`. In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +50,8 @@ from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
 from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
+
+_Found = TypeVar("_Found")
 
 _MOST_POINTS = 100  # of a column
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
@@ -188,11 +183,6 @@ class CardProblem(Problem):
         return self._ranking.shift
 
     @property
-    def whole_numbers(self) -> IntArray:
-        """The numbers of X times `unit`, (n, d)."""
-        return np.rint(self.X * self.unit).astype(np.int64)
-
-    @property
     def numeric(self) -> NDArray[np.bool_]:
         """Whether each column has other numbers than 0 and 1, (d,)."""
         return np.any((self.X != 0) & (self.X != 1), axis=0)
@@ -225,6 +215,7 @@ class CardProblem(Problem):
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``card``."""
+        whole = np.rint(self.X * self.unit).astype(np.int64)
         return {
             "kind": "card",
             "C": self.C,
@@ -234,7 +225,7 @@ class CardProblem(Problem):
             **self._ranking.stated(),
             "demands": [demanded.content() for demanded in self.demanded],
             "unit": self.unit,
-            "X": [" ".join(map(str, row)) for row in self.whole_numbers.tolist()],
+            "X": [" ".join(map(str, row)) for row in whole.tolist()],
         }
 
     def describe(self) -> str:
@@ -247,57 +238,43 @@ class CardProblem(Problem):
     def good_cards(
         self, threshold: float, most: int = 1_000, threads: int = 1, time_limit: float | None = None
     ) -> list[tuple[float, IntArray]]:
-        """Return all cards whose value is at least a threshold, with their values, best first.
+        """Return all cards whose value is at least a threshold, with their values, best first: at most `most`.
 
         Cards of the same columns that order all possible rows alike, such as (1, 1) and (2, 2), count once.
 
-        Args:
-            threshold: least value.
-            most: largest number of cards.
-            threads: number of threads.
-            time_limit: seconds for the search; None for no limit.
-
         Raises:
             ValueError: more cards than `most`.
-            TimeoutError: the search takes longer than `time_limit`.
+            TimeoutError: the search takes longer than `time_limit`, in seconds.
         """
-        found, began = [], time.monotonic()
-        none = np.zeros(self.d)
-        if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
-            found.append((self.evaluate(none), self.points_of(none)))
-        for work, of in self._collecting(threshold - self.shift, most, threads):
-            if not within_time(work, None if time_limit is None else began + time_limit):
+        end, lower = None if time_limit is None else time.monotonic() + time_limit, threshold - self.shift
+        yes_no, none = np.flatnonzero(~self.numeric), np.zeros(self.d)
+        found, full = list[tuple[float, IntArray]](), False
+
+        def complete(work: Callable[[NDArray[np.uint8]], bool]) -> None:
+            if not within_time(work, end):
                 raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
-            cards, full = of()
-            found += [(value + self.shift, self._points(columns, points)) for value, columns, points in cards]
-            if full or len(found) > most:
-                rule = f"more than {most} cards have a value of at least {threshold:g}"
-                raise ValueError(f"most must be larger: {rule}")
+
+        if (search := self._search()) is not None:
+            complete(lambda stop: search.search(self.max_nonzeros, threads, stop, lower, most))
+            found, full = [self._card(one, yes_no) for one in search.cards], search.full
+        elif self.feasible(none) and self.evaluate(none) >= threshold:
+            found = [(self.evaluate(none), self.points_of(none))]
+        if self.numeric.any() and not full:
+            others, sets = self._point_search(), self._point_sets()
+            given = (sets.columns, sets.bounds - self.shift, -math.inf, threads)
+            complete(lambda stop: others.search(*given, stop, lower, most))
+            found += [self._card(one, np.arange(self.d)) for one in others.collected]
+            full = others.full
+        if full or len(found) > most:
+            raise ValueError(f"most must be larger: more than {most} cards have a value of at least {threshold:g}")
         return sorted(found, key=lambda card: (-round(card[0], 12), np.count_nonzero(card[1]), np.abs(card[1]).sum()))
 
-    def _collecting(
-        self, threshold: float, most: int, threads: int
-    ) -> Iterator[tuple[Callable[[NDArray[np.uint8]], bool], Callable[[], tuple[list[Any], bool]]]]:
-        """Yield searches that collect cards, and functions that return these and whether there are more."""
-        if (search := self._search()) is not None:
-            yield (
-                lambda stop: bool(search.search(self.max_nonzeros, threads, stop, threshold, most)),
-                lambda: (_numbered(search.cards, np.flatnonzero(~self.numeric)), search.full),
-            )
-        if self.numeric.any():
-            others = self._point_search()
-            sets = self._point_sets()
-            yield (
-                lambda stop: bool(
-                    others.search(sets.columns, sets.bounds - self.shift, -math.inf, threads, stop, threshold, most)
-                ),
-                lambda: (others.collected, others.full),
-            )
-
-    def _points(self, columns: Sequence[int], points: Sequence[int]) -> IntArray:
+    def _card(self, found: Any, columns: IntArray) -> tuple[float, IntArray]:  # noqa: ANN401 (compiled)
+        """Return the value and the points, (d,), of a card that a search of some columns found."""
+        value, used, points = found
         card = np.zeros(self.d, dtype=np.int64)
-        card[list(columns)] = points
-        return card
+        card[columns[list(used)]] = points
+        return value + self.shift, card
 
     def _search(self) -> Any:  # noqa: ANN401 (compiled)
         """Return the compiled search of the yes/no columns; None where a card needs another one."""
@@ -358,9 +335,9 @@ class CardProblem(Problem):
         """The least values of the statistics of demands without their constant part."""
         return np.array([float(each.demand.least - Fraction(each.problem.shift)) for each in self._decisive])
 
-    def _met(self, numbers: IntArray, columns: Sequence[int], points: Sequence[int]) -> bool:
-        """Whether points meet the demands, decided exactly; the columns are counted among those of these numbers."""
-        w = self._points(numbers[list(columns)].tolist(), points) / self.points
+    def _met(self, searched: IntArray, used: Sequence[int], points: Sequence[int]) -> bool:
+        """Whether a card that a search of some columns found meets the demands, decided exactly."""
+        w = self._card((0.0, used, points), searched)[1] / self.points
         return all(demanded.met(w) for demanded in self._decisive)
 
     def _point_search(self) -> Any:  # noqa: ANN401 (compiled)
@@ -370,7 +347,7 @@ class CardProblem(Problem):
         A[np.arange(len(signed)), signed] = -self._signs[signed]
         lost, rankings = self.ties == "resolved", [demanded.problem for demanded in self._decisive]
         return PointSearch(
-            X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
+            X=np.ascontiguousarray(np.rint(self.X * self.unit).T),
             gains=self.gains,
             # whole totals that are equal get keys half a unit apart
             handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
@@ -444,34 +421,25 @@ class CardSearch:
 
         def poll() -> None:
             nonlocal offered
-            [(value, columns, points)] = _numbered([search.best], yes_no)
+            value, points = problem._card(search.best, yes_no)
             if value > offered:
                 offered = value
-                state.offer(problem._points(columns, points) / problem.points)
+                state.offer(points / problem.points)
             state.nodes = search.supports
 
         try:
             watch(state, lambda: bool(search.search(problem.max_nonzeros, threads, stop)), stop, poll)
         finally:
-            _take_best(state, problem, search, yes_no)
+            value, points = problem._card(search.best, yes_no)
+            if value > -math.inf:
+                value = problem.evaluate(points / problem.points)
+                if state.value - value <= _EQUAL * state.size:  # of cards of equal value the one that it prefers
+                    state.weights, state.value = points / problem.points, value
+                if len(yes_no) == problem.d:
+                    state.prove(search.bound + problem.shift)
 
 
-def _take_best(state: SolveState, problem: CardProblem, search: Any, yes_no: IntArray) -> None:  # noqa: ANN401 (compiled)
-    """Keep the best card and the bound; of cards of equal value the one that the search prefers."""
-    state.nodes = search.supports
-    [(value, columns, points)] = _numbered([search.best], yes_no)
-    if value == -math.inf:
-        return
-    weights = problem._points(columns, points) / problem.points
-    state.offer(weights)
-    value = problem.evaluate(weights)
-    if state.value - value <= _EQUAL * state.size:
-        state.weights, state.value = weights, value
-    if len(yes_no) == problem.d:
-        state.prove(search.bound + problem.shift)
-
-
-def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> Any:  # noqa: ANN401 (what the work returns)
+def within_time(work: Callable[[NDArray[np.uint8]], _Found], end: float | None) -> _Found:
     """Return what compiled work returns; it is stopped at a time, or by Ctrl-C."""
     stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(1) as pool:
@@ -505,28 +473,19 @@ def _check_conditions(conditions: CardConditions) -> None:
             raise ValueError(f"point_limits must be {rule}, got {low} to {high} for column {j}: {hint}")
 
 
-def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:
-    """Return cards of some columns, (value, columns, points) each, with the numbers of these columns in the table."""
-    return [(value, tuple(columns[list(used)].tolist()), points) for value, used, points in cards]
-
-
 def _unit_of(X: FloatArray, most: int) -> int:
     """Return the power of ten that makes all numbers whole; raise ValueError if totals of them would not be exact."""
-    unit = 1
     for decimals in range(_DECIMALS + 1):
-        unit = 10**decimals
         with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are too large anyway
             wrong = np.round(X, decimals) != X
         if not wrong.any():
             break
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        rule = f"numbers of at most {_DECIMALS} decimals, round them"
-        raise ValueError(f"X must hold {rule}: got {float(X[row, column])!r} at row {row}, column {column}")
-    if np.abs(X).max() * unit * most >= 2.0**53:
-        row, column = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
-        raise ValueError(
-            f"X must hold numbers of fewer digits, so that totals of {unit} times these numbers stay below 2^53: got "
-            f"{float(X[row, column])!r} at row {row}, column {column}"
-        )
-    return unit
+    unit = 10**decimals
+    rule, worst = f"at most {_DECIMALS} decimals, round them", int(np.argmax(wrong))
+    if not wrong.any():
+        rule = f"fewer digits, so that totals of {unit} times these numbers stay below 2^53"
+        worst = int(np.argmax(np.abs(X)))
+        if abs(X.flat[worst]) * unit * most < 2.0**53:
+            return unit
+    row, column = divmod(worst, X.shape[1])
+    raise ValueError(f"X must hold numbers of {rule}: got {float(X[row, column])!r} at row {row}, column {column}")
