@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -139,8 +140,8 @@ class Card:
     def explain(self, table: Any) -> pd.DataFrame:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, and their sum in the column ``total``.
 
-        The table is a frame, a mapping of columns, or an array with the columns of the fit. Raises ValueError for one
-        that lacks a column, or has text where a number is needed.
+        The table is a frame or a mapping of columns; raises ValueError where it lacks a column, or has text in place of
+        numbers.
         """
         import pandas as pd
 
@@ -162,10 +163,7 @@ class Card:
         return self.with_rows("", table, y).counts[-1].value
 
     def with_rows(self, name: str, table: Any, y: ArrayLike) -> Card:  # noqa: ANN401
-        """Return this card with the totals of labelled rows, such as those of a test set, in its table.
-
-        Raises ValueError for a name that the table has already, and for labels that the statistic is not about.
-        """
+        """Return this card with the totals of labelled rows, such as those of a test set, under a new name."""
         return self.with_totals(name, self.totals(table), y)
 
     def with_totals(self, name: str, totals: ArrayLike, y: ArrayLike, beside: ArrayLike | None = None) -> Card:
@@ -289,36 +287,26 @@ class Card:
         value, bound = (abs(number) if loss else number for number in (self.value, self.bound))
         return f"not proven ({self.status}): no {which} has {name} than {bound:.6g}; this one has {value:.6g}"
 
-    # pictures and texts, which `ltr.cards.rendering` makes
+    # pictures and texts
 
     def to_text(self) -> str:
         """Return the card as plain text of at most 80 columns."""
-        from ltr.cards.rendering import text
-
-        return text(self)
+        return _rendering().text(self)
 
     def to_markdown(self) -> str:
         """Return the card as Markdown."""
-        from ltr.cards.rendering import markdown
-
-        return markdown(self)
+        return _rendering().markdown(self)
 
     def to_html(self) -> str:
         """Return the card as an HTML page without scripts, pictures or links."""
-        from ltr.cards.rendering import html
-
-        return html(self, page=True)
+        return _rendering().html(self, page=True)
 
     def plot(self) -> Figure:
         """Return the card and the share of positives by total, with 90 % intervals, as a matplotlib figure."""
-        from ltr.cards.rendering import figure
-
-        return figure(self)
+        return _rendering().figure(self)
 
     def _repr_html_(self) -> str:
-        from ltr.cards.rendering import html
-
-        return html(self, page=False)
+        return _rendering().html(self, page=False)
 
     # files
 
@@ -328,16 +316,19 @@ class Card:
             {"question": q.name, "points": p, **{k: v for k, v in asdict(q).items() if (k, v) not in _FORM.items()}}
             for q, p in zip(self.questions, self.points, strict=True)
         ]
-        counts = [counts.to_dict() for counts in self.counts]
-        proof = {name: getattr(self, name) for name in ("statistic", "ties", "gain", "value", "bound", "status")}
-        searched = None if self.searched is None else asdict(self.searched)
-        head = {"format": _FORMAT, "version": _VERSION, "how": _HOW, "label": self.label}
-        tail: dict[str, Any] = {"searched": searched, "beside": self.beside, "proof": self.proof}
-        tail |= {"missing": list(self.missing)} if self.missing else {}
-        tail |= {} if self.horizon is None else {"horizon": self.horizon}
-        tail |= {} if self.intercept is None else {"intercept": self.intercept}
-        tail |= {"chances": {str(total): list(one) for total, one in self.chances.items()}} if self.chances else {}
-        return {**head, "questions": rules, "counts": counts, **proof, **tail}
+        fields = ("label", "statistic", "ties", "gain", "value", "bound", "status", "beside", "horizon", "intercept")
+        return {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "how": _HOW,
+            "questions": rules,
+            "counts": [counts.to_dict() for counts in self.counts],
+            **{name: getattr(self, name) for name in fields},
+            "missing": list(self.missing),
+            "searched": None if self.searched is None else asdict(self.searched),
+            "proof": self.proof,
+            "chances": {str(total): list(one) for total, one in self.chances.items()},
+        }
 
     @classmethod
     def from_dict(cls, content: Any) -> Card:  # noqa: ANN401 (anything that was in a file)
@@ -349,27 +340,27 @@ class Card:
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            questions, points = _rules(content["questions"])
+            entries = content["questions"]
+            questions, points = questions_in(entries), tuple(entry["points"] for entry in entries)
             text = json.dumps({**content, "questions": [], "points": []})
             card = replace(TypeAdapter(cls).validate_json(text, strict=True), questions=questions, points=points)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise ValueError(f"a damaged card: {place}: {first['msg']}".replace(": :", ":")) from None
+            raise ValueError(f"a damaged card: {place}: {first['msg']}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
-        for rule, question in zip(content["questions"], questions, strict=True):
-            if rule.get("question") != question.name:
-                raise ValueError(f"a damaged card: question {rule.get('question')!r:.80} asks {question.name!r}")
+        for entry, question in zip(entries, questions, strict=True):
+            if entry.get("question") != question.name:
+                raise ValueError(f"a damaged card: question {entry.get('question')!r:.80} asks {question.name!r}")
         return card
 
     def save(self, path: str | Path) -> None:
         """Write the card to a file that people, spreadsheets and other languages can read.
 
-        A file whose name ends in ``.csv`` gets the questions alone, one a line: ``question, points, column, operator,
-        value``, and ``decimal, unit`` where numbers are written in another way than by programs; several values are a
-        JSON list. Any other file is JSON with all fields. To apply it, add up the points of the questions that a row
-        answers yes; its entry ``how`` says how each operator reads a cell.
+        A file whose name ends in ``.csv`` gets the questions alone, one a line, with ``decimal, unit`` where numbers are
+        written in another way than by programs; several values are a JSON list. Any other file is JSON with all fields,
+        and the entry ``how`` says how each operator reads a cell.
 
         Examples:
             >>> import tempfile
@@ -403,10 +394,18 @@ class Card:
         """Read a card that `save` wrote; raise ValueError for a file that holds none, or a damaged one."""
         try:
             if str(path).lower().endswith(".csv"):
-                return cls(*_rules(_lines(path)))
+                lines = _lines(path)
+                return cls(questions_in(lines), tuple(line["points"] for line in lines))
             return cls.from_dict(json.loads(Path(path).read_bytes().decode("utf-8-sig")))
         except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are both ValueErrors
             raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards") from None
+
+
+def _rendering() -> ModuleType:
+    """Return the module that shows cards, which is loaded where one is shown."""
+    from ltr.cards import rendering
+
+    return rendering
 
 
 def statistic_name(statistic: str) -> str:
@@ -430,16 +429,14 @@ def check_labels(statistic: str, y: ArrayLike) -> None:
         raise ValueError(f"statistic {LOG_LOSS} is about the labels 0 and 1, got labels of {kind}")
 
 
-def _rules(lines: Sequence[Mapping[str, Any]]) -> tuple[tuple[Question, ...], tuple[int, ...]]:
-    """Return questions and points of the entries of a file."""
-    questions, points = [], []
-    for line in lines:
-        value = line["value"]
-        value = tuple(value) if type(value) is list else value
-        form = _FORM | {name: line[name] for name in _FORM if name in line}
-        questions.append(Question(line["column"], line["operator"], value, **form))
-        points.append(line["points"])
-    return tuple(questions), tuple(points)
+def questions_in(entries: Sequence[Mapping[str, Any]]) -> tuple[Question, ...]:
+    """Return the questions of the entries of a file."""
+    found = []
+    for entry in entries:
+        value = tuple(entry["value"]) if type(entry["value"]) is list else entry["value"]
+        form = _FORM | {name: entry[name] for name in _FORM if name in entry}
+        found.append(Question(entry["column"], entry["operator"], value, **form))
+    return tuple(found)
 
 
 def _lines(path: str | Path) -> list[dict[str, Any]]:

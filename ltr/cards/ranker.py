@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.cards.card import Card, Searched, check_labels
+from ltr.cards.card import Card, Searched, check_labels, questions_in
 from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
@@ -81,10 +80,7 @@ class GoodCards(Sequence[Card]):
         return self.cards[place]
 
     def shared(self) -> dict[str, float]:
-        """Return the share of the cards that ask about each column, largest first.
-
-        A column with share 1 is in all good cards; one that is missing is in none.
-        """
+        """Return the share of the cards that ask about each column, largest first; 1 for those in all good cards."""
         found = Counter(column for card in self.cards for column in {q.column for q in card.questions})
         return {name: found[name] / len(self) for name in sorted(found, key=lambda name: (-found[name], name))}
 
@@ -296,8 +292,8 @@ class CardRanker(Ranker):
             "ties": (self.ties != "average", "be 'average'"),
             "within": (self.within not in (None, 0), "be None or 0"),
         }
-        for name, (wrong, rule) in rules.items():
-            if wrong and self._is_risk:
+        for name, (wrong, rule) in rules.items() if self._is_risk else ():
+            if wrong:
                 raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
 
     def _solved(
@@ -407,13 +403,7 @@ class CardRanker(Ranker):
         answers = self._features(table)
         return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
         """Return the statistic, see `Ranker.score`; of labels of two fields, and minus the log loss, of all rows."""
         if label_kind(y) == "labels" and not self._is_risk:
             return super().score(X, y, qid, sample_weight)
@@ -423,10 +413,7 @@ class CardRanker(Ranker):
         return math.nan if value is None else value
 
     def certificate(self) -> Certificate:
-        """Return the certificate of the card, which ``ltr verify`` checks in exact arithmetic.
-
-        Raises ValueError for a ranker without its problem: read from a file, a copy or a pickle.
-        """
+        """Return the certificate of the card, which ``ltr verify`` checks; raise ValueError without `problem_`."""
         from ltr.exact.certificate import certify
 
         check_is_fitted(self)
@@ -464,24 +451,21 @@ class CardRanker(Ranker):
         """Return the cards within a share of the best value, and the share, halved until there are at most `most`."""
         assert isinstance(self.problem_, CardProblem)
         assert self.solution_ is not None
-        value = self.solution_.value
+        value, share = self.solution_.value, within
         slack = 1e-9 * max(1.0, self.problem_.trivial_bound)
-        for trial in range(_HALVINGS + 1):
-            share = within / 2**trial if trial < _HALVINGS else 0.0
+        while True:
             try:
                 threshold = value - share * abs(value) - slack
                 return self.problem_.good_cards(threshold, most, available_threads(), time_limit), share
             except ValueError:
                 if share == 0:
                     raise
-        raise AssertionError("unreachable")
+            share = share / 2 if share > within / 2**_HALVINGS else 0.0
 
     def good_cards(self, within: float = 0.01, most: int = 100) -> GoodCards:
         """Return all cards whose value is close to that of the best one, so that an expert may choose.
 
-        Args:
-            within: largest loss, as a share of the best value. It is halved until at most `most` cards are left.
-            most: largest number of cards.
+        The loss is up to `within` as a share of the best value, which is halved until at most `most` cards are left.
 
         Raises:
             ValueError: a ranker without its problem, or more than `most` cards that are as good as the best one.
@@ -508,9 +492,8 @@ class CardRanker(Ranker):
     def _conditions(self, questions: Questions) -> tuple[str, ...]:
         """Return the conditions on the cards in words."""
         found = ["at most one question of a column"] if self.one_per_feature else []
-        found += [
-            f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
-        ]
+        sides = {"+": "below", "-": "above"}
+        found += [f"points of {name} not {sides[sign]} 0" for name, sign in (self.signs or {}).items()]
         for name, (low, high) in checked_limits(self.point_limits).items():
             if name != INTERCEPT or self._is_risk:
                 found.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
@@ -589,18 +572,18 @@ class CardRanker(Ranker):
         return np.zeros((1, len(self.questions_.rules_)))
 
     def _fitted_state(self) -> dict[str, Any]:
-        rules = [dataclasses.asdict(rule) for rule in self.questions_.rules_]
+        rules = [asdict(rule) for rule in self.questions_.rules_]
         questions = {"rules": rules, "groups": self.questions_.groups_, "left_out": self.questions_.left_out_}
-        reference = dataclasses.asdict(self.reference_)
-        return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": reference}
+        return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": asdict(self.reference_)}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
         self.card_ = Card.from_dict(fitted["card_"])
-        self.reference_ = Reference.from_dict(fitted["reference_"])
+        name, coefficients, intercept = fitted["reference_"].values()
+        self.reference_ = Reference(name, tuple(coefficients), intercept)
         state = fitted["questions_"]
         questions = Questions(self.cuts, forbidden=self.forbidden)
-        questions.rules_ = tuple(Question(**{**rule, "value": _value(rule["value"])}) for rule in state["rules"])
+        questions.rules_ = questions_in(state["rules"])
         questions.groups_, questions.left_out_ = state["groups"].numpy(), state["left_out"]
         questions.questions_ = [rule.name for rule in questions.rules_]
         questions.n_features_in_ = self.n_features_in_
@@ -631,7 +614,3 @@ def _cut(rule: Question) -> float:
     if rule.operator == "=" and rule.value in ("0", "1"):
         return 0.5
     raise TypeError(f"a card of numbers scores features, got the question {rule.name!r}")
-
-
-def _value(value: Any) -> Any:  # noqa: ANN401 (of a question)
-    return tuple(value) if isinstance(value, list) else value
