@@ -358,9 +358,9 @@ class Card:
     def save(self, path: str | Path) -> None:
         """Write the card to a file that people, spreadsheets and other languages can read.
 
-        A file whose name ends in ``.csv`` gets the questions alone, one a line, with ``decimal, unit`` where numbers are
-        written in another way than by programs; several values are a JSON list. Any other file is JSON with all fields,
-        and the entry ``how`` says how each operator reads a cell.
+        A file whose name ends in ``.csv`` gets the questions alone, one per line, with ``decimal, unit`` where numbers
+        are written in another way than by programs; several values are a JSON list. Any other file is JSON with all
+        fields, and the entry ``how`` says how each operator reads a cell.
 
         Examples:
             >>> import tempfile

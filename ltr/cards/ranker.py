@@ -419,8 +419,9 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         if self.problem_ is None or self.solution_ is None or self.card_.value is None:
             raise ValueError("certificate needs a ranker fitted in this process: files do not contain its problem")
-        weights = self._points if self._is_risk else self._points / self.problem_.points
-        return certify(self.problem_, replace(self.solution_, weights=weights, value=self.card_.value))
+        most = self.problem_.points if isinstance(self.problem_, CardProblem) else 1
+        solution = replace(self.solution_, weights=self._points / most, value=self.card_.value)
+        return certify(self.problem_, solution)
 
     def _chosen(self, answers: FloatArray) -> tuple[IntArray, float]:
         """Return the points of the card to take, and its value: see `within`."""

@@ -150,8 +150,8 @@ class CardConditions:
         if not is_whole(points) or not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
         limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
-        sizes = as_numbers("least_points", least_points)
-        sizes = _whole_numbers("least_points", sizes if sizes.ndim else np.tile(sizes, d), d, 1, MOST_POINTS)
+        given = as_numbers("least_points", least_points)
+        sizes = _whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
         sizes = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
         own_signs = _whole_numbers("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
         for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
@@ -163,8 +163,8 @@ class CardConditions:
         uncounted, needed = checked_columns("free", free, d), set(checked_columns("required", required, d))
         needed |= set(np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist())
         if len(needed - {*uncounted}) > max_nonzeros:
-            rule = f"required must hold at most {max_nonzeros} columns"
-            raise ValueError(f"{rule}, got {len(needed - {*uncounted})}")
+            got = len(needed - {*uncounted})
+            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {got}")
         of = members["groups"][sorted(needed)]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
             raise ValueError(f"required must hold at most one column of a group, got {sorted(needed)!r}")

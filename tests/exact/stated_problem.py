@@ -1,4 +1,6 @@
-"""The problem that a certificate file states, made again from its data, to compare the checker with the library."""
+"""The problem that a certificate file states, made again from its data, and solutions to certify."""
+
+import math
 
 import numpy as np
 
@@ -6,8 +8,20 @@ from ltr.exact import Demand, LinearConstraints, PairwiseProblem, RerankProblem
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem
 from ltr.exact.risk import RiskProblem
+from ltr.exact.solution import Solution, Status
 from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import RankStatistic
+
+
+def solution(problem, w, bound=None):
+    """Weights as a heuristic hands them back."""
+    bound = problem.trivial_bound if bound is None else bound
+    return Solution(np.asarray(w, dtype=float), problem.evaluate(w), bound, Status.HEURISTIC, 0.0, "test")
+
+
+def none(problem):
+    """What a solver returns that finds no weights feasible."""
+    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
 
 
 def stated_problem(certificate):

@@ -24,9 +24,8 @@ from ltr.exact.certificate import Certificate, certify
 from ltr.exact.demand import DEMAND_TOLERANCE, Demand
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import SIDE_TOLERANCE, LinearConstraints, RerankProblem
-from ltr.exact.solution import Solution, Status
 from ltr.statistics import RankStatistic
-from tests.exact.stated_problem import stated_problem
+from tests.exact.stated_problem import none, solution, stated_problem
 from tests.reference import (
     STATISTICS,
     cell_optimum,
@@ -44,15 +43,6 @@ from tests.tiers import examples, slow_but
 from trainers.cli import main as command_line
 
 PROGRAM = Path(verify.__file__).parent
-
-
-def solution(problem, w, bound=None):
-    bound = problem.trivial_bound if bound is None else bound
-    return Solution(np.asarray(w, dtype=float), problem.evaluate(w), bound, Status.HEURISTIC, 0.0, "test")
-
-
-def none(problem):
-    return Solution(np.zeros(problem.d), -math.inf, -math.inf, Status.INFEASIBLE, 0.0, "test")
 
 
 def rehash(content):
