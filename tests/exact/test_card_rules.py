@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 import threading
@@ -20,7 +21,7 @@ from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels, uplift_labels
 from tests.exact.stated_problem import stated_problem
 from tests.exact.test_card_search import all_cards, instance
-from tests.exact.test_points import mixed
+from tests.exact.test_points import grid, mixed
 from tests.tiers import examples
 from trainers.cli import main
 
@@ -96,8 +97,7 @@ def test_columns_of_numbers_follow_the_rules():
         rng, free = np.random.default_rng([11, seed]), mixed(seed)
         rules, _ = rules_for(rng, free.d)
         problem = dataclasses.replace(free, conditions=dataclasses.replace(free.conditions, rules=rules))
-        most = problem.points
-        every = [np.array(card) for card in itertools.product(range(-most, most + 1), repeat=problem.d)]
+        most, every = problem.points, list(grid(problem.points, problem.d))
         kept = [card for card in every if free.feasible(card / most) and follows(card.tolist(), rules, None)]
         assert len(kept) == sum(problem.feasible(card / most) for card in every)
         values = [problem.evaluate(card / most) for card in kept]
@@ -119,8 +119,7 @@ def test_rules_go_with_demands_and_times():
         demands = [Demand("hits@4", 2, labels=group)]
         options = {"points": 2, "max_nonzeros": 3, "rules": rules, "directions": directions, "demands": demands}
         problem = CardProblem(X, times, "c_index", **options)
-        every = [np.array(card) for card in itertools.product(range(-2, 3), repeat=4)]
-        values = [problem.evaluate(card / 2) for card in every if problem.feasible(card / 2)]
+        values = [problem.evaluate(card / 2) for card in grid(2, 4) if problem.feasible(card / 2)]
         solution = solve(problem, CardSearch())
         assert (solution.value == pytest.approx(max(values))) if values else (solution.status is Status.INFEASIBLE)
 
@@ -149,10 +148,8 @@ def test_changes_of_rules_are_found(path, value):
     options = {"points": 3, "least_points": 2, "max_nonzeros": 2, "directions": [0, 0, -1, -1]}
     problem = CardProblem(X, y, rules=rules, **options)
     content = copy.deepcopy(certify(problem, solve(problem)).content)
-    at = content["problem"]
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = value
+    *inner, last = path
+    functools.reduce(lambda node, key: node[key], inner, content["problem"])[last] = value
     with pytest.raises(verify.CertificateError):
         verify.check(verify.parse(json.dumps(content)))
 
@@ -196,10 +193,7 @@ def test_rules_by_name_are_met_stated_and_proven():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"rules": [{"at_least": 1, "of": ["agee"]}]},
-            r"rules\[0\].of must name columns .* 'agee' .*'age'",
-        ),
+        ({"rules": [{"at_least": 1, "of": ["agee"]}]}, r"rules\[0\].of must name columns .* 'agee' .*'age'"),
         ({"rules": [{"of": ["age"]}]}, r"rules\[0\] must have at_least or at_most"),
         ({"rules": [{"at_least": 1}]}, r"rules\[0\] must be a mapping of of, and at_least"),
         ({"rules": [{"at_least": 1, "of": ["age"], "if": []}]}, "must be a mapping of"),
