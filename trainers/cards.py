@@ -57,9 +57,6 @@ def find_card(
     """Fit a ranker to the training rows, and return its card, with its totals on both sets.
 
     Demands may name the columns `beside`.
-
-    Raises:
-        ValueError: a table or option that cannot be used.
     """
     table, y = train
     ranker.fit(table, y, beside=beside)
@@ -79,14 +76,7 @@ class Listed:
 
 
 def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
-    """Write a card in all forms, its certificate, and the ranked rows into a folder that is there.
-
-    Args:
-        card: the card.
-        ranker: the ranker that found it in this process.
-        folder: where to write.
-        listed: the rows to rank.
-    """
+    """Write a card in all forms, its certificate, and the rows that it ranks into a folder that is there."""
     images = {}
     for suffix in ("png", "svg"):
         image = io.BytesIO()
@@ -130,9 +120,6 @@ def card_of_table(config: Config, test: float, table: Table | None = None) -> tu
 
     Returns:
         the card, the rows, and notes on the table and on columns that are left out.
-
-    Raises:
-        RunError: an option that does not go with the table.
     """
     table = read_labelled(config.data) if table is None else table
     y, texts = table.target, texts_of(Path(table.where))

@@ -61,20 +61,15 @@ class Searched:
 class Card:
     r"""A scoring system: add up the points of the questions that a row answers yes.
 
-    `CardRanker` finds cards; `save` and `load` keep one in a file, and `to_text`, `to_markdown`, `to_html` and
-    `plot` show it.
-
     Attributes:
         questions, points: the questions, and a whole number of points for each.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
-        statistic: the rank statistic that the card was chosen for, or ``"log_loss"`` for a risk score.
-        ties: ``"average"`` or ``"resolved"``: how rows with equal totals count in the statistic.
-        gain: how graded labels become gains, as for `ltr.exact.RerankProblem`.
+        statistic, ties, gain: what the card was chosen for, see `CardRanker`: a rank statistic, or ``"log_loss"`` for a
+            risk score; how rows with equal totals count; how graded labels become gains.
         value: the statistic on the training rows, of a risk score minus its log loss, minus the price of the questions;
             None for a card made by hand.
-        bound, status, searched: no card that was searched has a larger value; how the search ended, and what it
-            searched.
+        bound, status, searched: no card of those searched has a larger value; how the search ended.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
         horizon: of times until an event, the time by which the share of events is told; None for other labels.
@@ -86,10 +81,9 @@ class Card:
 
     Examples:
         >>> card = Card((Question("age", ">=", 60), Question("smoker", "=", "yes")), (2, 1))
-        >>> table = {"age": [71, 45, None], "smoker": ["no", "yes", "yes"]}
-        >>> card.totals(table).tolist()
+        >>> card.totals({"age": [71, 45, None], "smoker": ["no", "yes", "yes"]}).tolist()
         [2, 1, 1]
-        >>> print("\n".join(card.with_rows("training", table, [1, 0, 1]).to_text().splitlines()[:4]))
+        >>> print(card.to_text())
         Card for positive
         <BLANKLINE>
           age >= 60                                                               +2
@@ -138,11 +132,7 @@ class Card:
     # rows
 
     def explain(self, table: Any) -> pd.DataFrame:  # noqa: ANN401 (a frame of any library)
-        """Return the points of each row by question, and their sum in the column ``total``.
-
-        The table is a frame or a mapping of columns; raises ValueError where it lacks a column, or has text in place of
-        numbers.
-        """
+        """Return the points of each row of a frame, or mapping of columns, by question, and their sum as ``total``."""
         import pandas as pd
 
         columns = columns_of(table, list(dict.fromkeys(q.column for q in self.questions)) or None)
@@ -237,12 +227,9 @@ class Card:
         return dict(zip(self.counts[0].totals, self.counts[0].chances(), strict=True))
 
     def chance(self, totals: ArrayLike) -> NDArray[np.float64]:
-        """Return the chance of a positive for rows with these totals, (n,).
+        """Return the chance of a positive for rows with these totals, (n,); raise ValueError without `chances`.
 
         That is the one of the nearest total below, or above, in the table; a risk score has one for every total.
-
-        Raises:
-            ValueError: a card without `chances`.
 
         Examples:
             >>> card = Card((Question("age", ">=", 60),), (1,)).with_rows("training", {"age": [70, 65, 50]}, [1, 0, 0])
@@ -367,13 +354,10 @@ class Card:
             >>> card = Card((Question("age", ">=", 60), Question("mode", "not in", ("bus", "car"))), (2, -1))
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     card.save(Path(folder, "card.csv"))
-            ...     print(Path(folder, "card.csv").read_text())
-            ...     Card.load(Path(folder, "card.csv")) == card
+            ...     print(Path(folder, "card.csv").read_text().strip())
             question,points,column,operator,value
             age >= 60,2,age,>=,60
             mode = other,-1,mode,not in,"[""bus"", ""car""]"
-            <BLANKLINE>
-            True
         """
         if str(path).lower().endswith(".csv"):
             text = io.StringIO()

@@ -1,8 +1,7 @@
 """What the totals of a card mean on some rows: how many rows have each, and what happened to them.
 
-Of plain labels that is the share of positives. Of times until an event it is the share of rows with their event by a
-horizon, by the Kaplan-Meier estimate, and the curves of groups of totals. Of treatments it is the difference of the
-mean outcomes of treated rows and others.
+Of plain labels that is the share of positives, of times until an event the share of rows with their event by a horizon
+(Kaplan-Meier), of treatments the difference of the mean outcomes of treated rows and others.
 """
 
 from __future__ import annotations
@@ -95,8 +94,7 @@ class Counts:
     def chances(self) -> tuple[Estimate, ...]:
         """Return the share of positives for each total, pooled so that it does not fall as totals rise.
 
-        Neighbouring totals whose shares fall are pooled until none does (isotonic regression), and have the interval
-        of the shares of all their rows. So a total with few rows gets a chance that fits those beside it.
+        Neighbouring totals whose shares fall are pooled (isotonic regression), and have the interval of all their rows.
 
         Source: Barlow, Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions* (1972).
         """

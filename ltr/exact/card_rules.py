@@ -98,12 +98,10 @@ class CardConditions:
         least_points: least size of points other than 0, for all columns or for each, (d,).
         signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,).
         free: columns that `max_nonzeros` does not count, and that have no price.
-        groups: number of the group of each column, or -1, (d,): a card has at most one column of a group, such as the
-            thresholds of one feature.
+        groups, directions: number of the group of each column, or -1, (d,): a card has at most one column of a group,
+            and points of one sign in a direction, as the thresholds of one feature should.
         required: columns that every card must have.
         rules: further rules on the columns of a card.
-        directions: number of the group of each column, or -1, (d,): all points of a group are above 0, or all below,
-            as those of the thresholds of one feature should.
 
     Attributes:
         least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).

@@ -1,10 +1,8 @@
 """Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
 
-Few columns have few whole-number weights: three of them with weights from -5 to 5 have about a thousand directions. So
-no boxes are needed. Every set of columns gets a bound from its table (`ltr.exact.weight_space.supports`), and a tree
-over the weights of its columns, bounded likewise at every node, visits the directions of the sets whose bound exceeds
-the best value (``ltr/native/points.cpp``). The rows are in order at every node, so that a direction costs about as much
-as merging them.
+Three columns with weights from -5 to 5 have about a thousand directions, so no boxes are needed. Every set of columns
+gets a bound from its table (`ltr.exact.weight_space.supports`). A tree over the weights of its columns, bounded likewise
+at every node, visits the directions of the sets whose bound exceeds the best value (``ltr/native/points.cpp``).
 """
 
 from __future__ import annotations
@@ -52,14 +50,9 @@ class PointSets(NamedTuple):
         tick: Callable[[], None] = lambda: None,
         demanded: Sequence[Demanded] = (),
     ) -> PointSets:
-        """Return the sets with their bounds, but for those whose bounds show that they cannot meet a demand.
+        """Return the sets of each size, (sets, columns), with their bounds, but for those that cannot meet a demand.
 
-        Args:
-            ranking: the problem whose objective is bounded.
-            sets: the sets of each size, (sets, columns).
-            price: price of each column.
-            tick: called now and then; an exception that it raises ends the work.
-            demanded: demands.
+        `tick` is called now and then; an exception that it raises ends the work.
         """
         for asked in demanded:
             sets = [some[bounds_of(asked.problem, some, tick) >= asked.doubtful] for some in sets]
@@ -73,11 +66,7 @@ class PointSets(NamedTuple):
 
 
 def search_points(state: SolveState, threads: int) -> Ending | None:
-    """Search the whole-number weights of a problem; None where boxes are better, or the only way.
-
-    Raises:
-        Stopped: a limit of the state is reached.
-    """
+    """Search the whole-number weights of a problem; None where boxes are better, or the only way."""
     from ltr.exact.weight_space.search import out_of_reach
 
     problem = state.problem
@@ -120,12 +109,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
 def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: float) -> Ending | None:  # noqa: ANN401
     """Search sets of columns with a compiled search, offer what it finds, and prove its bound; None if it gives up.
 
-    Args:
-        state: solve under way.
-        search: the compiled search.
-        sets: the sets to search.
-        threads: number of threads.
-        shift: constant part of the statistic, which the search does not know.
+    The search does not know `shift`, the constant part of the statistic.
     """
     problem = state.problem
     room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
@@ -177,14 +161,8 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
 def watch(state: SolveState, work: Callable[[], bool], stop: NDArray[np.uint8], poll: Callable[[], None]) -> bool:
     """Run compiled work in a thread, look after the limits of a solve, and return whether the work was completed.
 
-    Args:
-        state: solve under way.
-        work: the work; it returns False where it was stopped.
-        stop: set to 1 to stop it, (1,).
-        poll: takes over what was found so far; called several times per second and at the end.
-
-    Raises:
-        Stopped: a limit is reached.
+    The work returns False where it was stopped, by 1 in `stop`, (1,). `poll` takes over what was found so far; it is
+    called several times per second and at the end. Raises `Stopped` where a limit is reached.
     """
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)

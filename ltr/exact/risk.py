@@ -6,10 +6,8 @@ A *risk score* adds up whole points w_j of at most k columns and a whole interce
     -loss(w)  -  C * #{j : w_j != 0},      loss(w) = min over b of  sum_i v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))),
 
 where the weights of the rows v_i add up to 1. The loss is convex in b, so the best whole intercept follows from the
-points, and the points alone are what is searched. Rows with the same numbers are merged: what counts of them is the
-weight of the positives and that of the negatives.
-
-No points predict better than the shares of positives among rows with the same numbers, which is the first bound.
+points. Rows with the same numbers are merged. No points predict better than the shares of positives among these, which
+is the first bound.
 
 Source: Ustun & Rudin, *Learning Optimized Risk Scores* (JMLR 2019), whose RiskSLIM has this objective;
 `ltr.exact.scip.lattice` is the search.
@@ -253,11 +251,7 @@ def best_intercepts(
 ) -> tuple[IntArray, FloatArray]:
     """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
 
-    Args:
-        totals: totals of the rows without an intercept, (m, c).
-        positive: weight of the positives of each row, (m,).
-        negative: weight of the negatives of each row, (m,).
-        ends: the least and the largest intercept.
+    `totals` are those of the rows without an intercept, (m, c); the rows have these weights of positives and negatives.
     """
     whole, share = positive + negative, float(positive.sum())
     low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])

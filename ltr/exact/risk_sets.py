@@ -53,9 +53,6 @@ def search_sets(state: SolveState, problem: RiskProblem, end: float) -> bool:
     """Bound all sets of columns and search those that may have a better card; return whether that was completed.
 
     It is given up where bounding the sets takes longer than until `end`, or where too many are left to search.
-
-    Raises:
-        Stopped: a limit of the solve is reached.
     """
     bounds, sets = [], []
     for size in range(min(len(_usable(problem)), problem.max_nonzeros) + 1):

@@ -1,8 +1,7 @@
-"""Good risk scores to start from: columns chosen one by one, rounded, and improved by exchanges.
+"""Good risk scores to start from, without any proof.
 
-Nothing here proves anything. `offer_starts` offers cards to a solve: those of columns with real points that are added,
-or left out, one by one, rounded in every way; those with the points of the card of the largest AUC, at every scale; and
-what exchanges of one column, or of one column's points, make of the best one.
+Columns with real points are added, or left out, one by one, and rounded in every way; so are the points of the card of
+the largest AUC, at every scale. Exchanges of one column, or of one column's points, improve the best one.
 """
 
 from __future__ import annotations
@@ -31,11 +30,7 @@ _BLOCK = 2_000_000  # most totals that are looked at together
 
 
 def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> None:
-    """Offer good cards, for at most some seconds.
-
-    Raises:
-        Stopped: a limit of the solve is reached.
-    """
+    """Offer good cards, for at most some seconds."""
     end = state.seconds + seconds
     for cards in (_forward(state, problem, end), _backward(state, problem, end)):
         for points in cards:
