@@ -1,8 +1,8 @@
 """Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
 
 Three columns with weights from -5 to 5 have about a thousand directions, so no boxes are needed. Every set of columns
-gets a bound from its table (`ltr.exact.weight_space.supports`). A tree over the weights of its columns, bounded likewise
-at every node, visits the directions of the sets whose bound exceeds the best value (``ltr/native/points.cpp``).
+gets a bound from its table (`ltr.exact.weight_space.supports`). A tree over the weights of its columns, bounded at each
+node, visits the directions of the sets whose bound exceeds the best value (``ltr/native/points.cpp``).
 """
 
 from __future__ import annotations
