@@ -282,18 +282,8 @@ def test_boxes_are_closed_by_constraints_beyond_the_tolerance_only():
 # --- definitions -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", [*STATISTICS[:-1], "power(p=4)", "dcg(base=1.5)@7", "power(p=0.5)", "weights(0,0.25,1,1,2.5)"]
-)
-def test_rank_weights_are_those_of_the_library(name):
-    for n in (1, 2, 5, 40, 1000) if "weights" not in name else (5,):
-        theirs = RankStatistic.parse(name).weights(n)
-        own = np.array(verify.parse_statistic(name)[1](n))
-        assert np.all(np.abs(own - theirs) <= 4 * 2.0**-52 * theirs)  # half of what the checker allows
-
-
 ACCEPTED = [
-    *STATISTICS[:-1],
+    *(*STATISTICS[:-1], "power(p=4)", "dcg(base=1.5)@7", "power(p=0.5)", "weights(0,0.25,1,1,2.5)"),
     *("power", "power()", "auc()", "dcg()@3", "dcg(base=1.0000000000000002)", "dcg(base=1e308)", "dcg(base=e)@1"),
     *("power(p=1e-320)", "power(p=e)", "power(p=.5)", "power(p=+3.e0)", "pauc@9223372036854775807", "mrr@007"),
     *(" dcg ( base = 3 ) @ 2 ", "dcg\u00a0@\t3\n", "weights(0, 0.25 ,1,1,2.5)", "weights(-0,0,0,0,e)", "power(p=400)"),
@@ -308,22 +298,24 @@ REFUSED = [
 ]
 
 
-def weights_by(read, name):
-    """The weights of five observations, None where the name or the list's length is refused."""
+def weights_by(read, name, n):
+    """The weights of n observations, None where the name or the list's length is refused."""
     try:
-        return read(name, 5)
+        return read(name, n)
     except ValueError:
         return None
 
 
 @pytest.mark.parametrize("name", [*ACCEPTED, *REFUSED], ids=lambda name: f"{name!r:.30}")
 def test_the_checker_knows_the_names_that_the_library_knows(name):
-    theirs = weights_by(lambda name, n: RankStatistic.parse(name).weights(n), name)
-    own = weights_by(lambda name, n: verify.parse_statistic(name)[1](n), name)
-    assert (theirs is not None, own is not None) == (name in ACCEPTED,) * 2
-    if own is not None:
-        np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
-        assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
+    for n in (5, 1, 2, 40, 1000):
+        theirs = weights_by(lambda name, n: RankStatistic.parse(name).weights(n), name, n)
+        own = weights_by(lambda name, n: verify.parse_statistic(name)[1](n), name, n)
+        assert (theirs is None) == (own is None)
+        assert n != 5 or (own is not None) == (name in ACCEPTED)
+        if own is not None:  # half of what the checker allows
+            np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
+            assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
 
 
 def exact_of(p, w):
@@ -616,9 +608,6 @@ PAIRWISE_DAMAGE = [
 
 VALUE = "value: is|closes the box"
 GRADED_DAMAGE = [
-    ("value", put("value", lambda v: v + 1e-6), "value: is"),
-    ("margin", put("problem", "margin", 0.5), VALUE),
-    ("gain", put("problem", "gains", 0, 6.5), "problem.sha256: the data have"),
     ("gain, hashed", hashed(put("problem", "gains", 0, 6.5)), VALUE),
     ("gain of nothing, hashed", hashed(put("problem", "gains", 1, 1.0)), VALUE),
     ("a grade in between, hashed", hashed(put("problem", "gains", 8, 2.0)), VALUE),
@@ -637,13 +626,10 @@ GRADED_DAMAGE = [
     ("one list", hashed(put("problem", "qid", [1] * 9)), r"problem.a\[0\]: must be"),
     ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
     ("list beyond 64 bits", put("problem", "qid", 3, 2**63), r"problem.qid\[3\]: must fit into 64 bits, got 9223372"),
-    ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.2 for 'mrr'"),
     ("weights of one length", put("problem", "statistic", "weights(0,0,1,1,1)"), r"problem.a\[0\]: must be 0.0"),
     ("weights of another", put("problem", "statistic", "weights(0,1,1,1)"), "problem.statistic: is not known for 5"),
     ("weights of a list gone", put("problem", "a", lambda a: a[:5]), "problem.a: must hold 9 entries, got 5"),
     ("rank", put("problem", "rank", "subrank"), VALUE),
-    ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
-    ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
 ]  # fmt: skip
 
 
