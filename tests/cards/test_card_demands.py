@@ -16,83 +16,8 @@ from ltr.exact import Certificate, Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_search import TRIALS, all_cards, instance, named, order_of, statistics_of
 from tests.exact.test_points import grid, mixed
 from tests.tiers import examples
-
-ASKED = ["auc", "dcg", "hits@3", "precision@2", "recall@4", "mrr", "power(p=0.5)", "own"]
-
-
-def asked(seed):
-    """A small problem with one or two demands: (X, y, statistic, options), all cards, their values, who meets all.
-
-    Least values are those of some card, so that they are met with equality, or between two of them, or out of reach.
-    """
-    X, y, statistic, options = arguments = instance(seed)
-    rng = np.random.default_rng([3, seed])
-    n, ties = len(y), options["ties"]
-    cards, values = all_cards(*arguments)
-    met, demands = np.ones(len(cards), dtype=bool), []
-    for _ in range(int(rng.integers(1, 3))):
-        labels = (rng.random(n) < rng.uniform(0.2, 0.8)).astype(int)
-        labels[:2] = rng.permutation(2)
-        name, own = str(rng.choice(ASKED)), None if rng.random() < 0.2 else labels
-        if own is None:
-            labels, name = y, statistic
-        found = statistics_of(cards, X, labels, name, options["gain"] if own is None else "linear", ties)
-        least = float(rng.choice(found) if rng.random() < 0.6 else np.quantile(found, rng.uniform(0.3, 1)))
-        if rng.random() < 0.15:
-            least = found.max() * (1 + 1e-6)
-        gain = options["gain"] if own is None else "linear"
-        perfect = CardProblem(X, labels, named(name, n), gain=gain).trivial_bound
-        least = min(least, perfect)
-        met &= found >= least - 1e-9 * abs(least) - 1e-13 * perfect
-        demands.append(Demand(named(name, n), least, own))
-    return CardProblem(X, y, named(statistic, n), demands=demands, **options), cards, values, met
-
-
-@pytest.mark.parametrize("part", range(10))
-def test_the_best_card_under_demands_is_that_of_brute_force(part):
-    for seed in range(part * TRIALS // 10, (part + 1) * TRIALS // 10):
-        problem, cards, values, met = asked(seed)
-        at = range(0, len(cards), max(1, len(cards) // 20))
-        assert [problem.feasible(cards[i] / problem.points) for i in at] == [bool(met[i]) for i in at], seed
-        solution = solve(problem, CardSearch(threads=1 + seed % 2))
-        if not met.any():
-            assert solution.status is Status.INFEASIBLE, (seed, solution)
-            assert "no card meets the rules and demands" in solution.message
-            continue
-        best, size = values[met].max(), max(1.0, abs(problem.trivial_bound))
-        assert solution.status is Status.OPTIMAL, (seed, solution)
-        assert abs(solution.value - best) <= 1e-11 * size, (seed, solution)
-        assert solution.value <= solution.bound <= best + 1e-11 * size, (seed, solution)
-        assert problem.feasible(solution.weights)
-        points = problem.points_of(solution.weights)
-        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in cards[met & (values >= best - 1e-13 * size)]]
-        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points)
-
-
-def test_some_demands_are_met_by_all_some_by_none_and_most_by_a_few():
-    shares = [asked(seed)[3].mean() for seed in range(60)]
-    assert sum(share == 0 for share in shares) > 3
-    assert sum(0 < share < 0.9 for share in shares) > 30
-
-
-def test_good_cards_meet_the_demands():
-    found = 0
-    for seed in range(0, TRIALS, 5):
-        problem, cards, values, met = asked(seed)
-        if not met.any():
-            assert problem.good_cards(-1e9) == []
-            continue
-        threshold = float(np.quantile(values[met], 0.7))
-        size = 1e-10 * max(1.0, abs(problem.trivial_bound))
-        expected = {order_of(card) for card in cards[met & (values >= threshold - size)]}
-        listed = problem.good_cards(threshold, most=100_000, threads=1 + seed % 2)
-        assert {order_of(card) for _, card in listed} == expected
-        assert len(listed) == len(expected)
-        found += len(listed)
-    assert found > 400
 
 
 @pytest.mark.parametrize("statistic", ["auc", "dcg"])
@@ -170,11 +95,10 @@ def checked(content):
     return verify.check(verify.parse(json.dumps(content)))[0]
 
 
-@pytest.mark.parametrize("of", [asked, asked_of_numbers], ids=["answers", "numbers"])
-def test_certificates_of_cards_under_demands_are_proven_and_no_lower_bound_is(of):
+def test_certificates_of_cards_of_numbers_under_a_demand_are_proven_and_no_lower_bound_is():
     claims = {"optimal": 0, "infeasible": 0}
     for seed in range(0, examples(50, slow=500)):
-        problem, cards, values, met = of(seed)
+        problem, cards, values, met = asked_of_numbers(seed)
         if not len(cards):
             continue
         content = certify(problem, solve(problem)).content
@@ -185,13 +109,11 @@ def test_certificates_of_cards_under_demands_are_proven_and_no_lower_bound_is(of
         lower = values[met & (values < values[met].max() - 1e-6)] if met.any() else ()
         if len(lower):  # the second best card that meets the demands
             second = np.array(cards)[met & (values == lower.max())][0]
-            points = second * problem.points if of is asked_of_numbers else second
-            content["weights"] = [float(v) for v in np.rint(points)]
+            content["weights"] = [float(v) for v in np.rint(second * problem.points)]
             content["value"] = content["claimed_bound"] = content["proof"]["bound"] = float(lower.max())
             with pytest.raises(verify.CertificateError, match=r"^proof.bound: (a card|points) of the columns"):
                 checked(content)
-    assert claims["optimal"] > 20
-    assert claims["infeasible"] > 2
+    assert min(claims.values()) > 2
 
 
 def example(least=0.7, **options):

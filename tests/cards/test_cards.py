@@ -28,8 +28,7 @@ from ltr.exact import Limits, Status, rank_ranges
 from ltr.metrics import rank_statistic
 from ltr.outcomes import wilson
 from ltr.rankers import Ranker
-from tests.cards.test_card_demands import asked
-from tests.exact.test_card_search import TRIALS, all_cards, instance, larger_problem, order_of, problem_of
+from tests.exact.test_card_search import TRIALS, asked, larger_problem, order_of
 from tests.paths import ROOT
 from tests.tiers import examples, slow_but
 from trainers.cli import main
@@ -637,12 +636,7 @@ def test_chances_are_those_of_isotonic_regression():
 @pytest.mark.parametrize("part", range(5))
 def test_places_are_those_of_brute_force(part):
     for seed in range(part * TRIALS // 5, (part + 1) * TRIALS // 5):
-        if seed % 2:
-            problem, cards, values, met = asked(seed)
-        else:
-            arguments = instance(seed)
-            problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
-            met = np.ones(len(cards), dtype=bool)
+        problem, cards, values, met = asked(seed)
         if not met.any():
             with pytest.raises(ValueError, match="problem must have a card: no card meets the rules and demands"):
                 rank_ranges(problem)

@@ -19,77 +19,10 @@ from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels, uplift_labels
-from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_search import all_cards, instance
+from tests.exact.test_card_search import follows, rules_for
 from tests.exact.test_points import grid, mixed
 from tests.tiers import examples
 from trainers.cli import main
-
-
-def rules_for(rng, d):
-    """Random rules, and a group of columns of one direction."""
-    rules = []
-    for _ in range(int(rng.integers(0, 4))):
-        columns = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist()
-        when = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist() if rng.random() < 0.5 else []
-        least = int(rng.integers(0, min(len(columns), 2) + 1))
-        rules.append(CardRule(columns, least, int(rng.integers(least, 4)) if rng.random() < 0.6 else None, when))
-    return rules, rng.integers(-1, 2, d) if rng.random() < 0.4 else None
-
-
-def follows(card, rules, directions):
-    """Whether points follow the rules, from their definition."""
-    used = {j for j, points in enumerate(card) if points}
-    for rule in rules:
-        if rule.when and not used & set(rule.when):
-            continue
-        if not rule.at_least <= len(used & set(rule.columns)) <= rule.at_most:
-            return False
-    for group in () if directions is None else set(directions) - {-1}:
-        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
-            return False
-    return True
-
-
-@pytest.mark.parametrize("part", range(5))
-def test_the_best_card_under_rules_is_that_of_brute_force(part):
-    found = dict.fromkeys((Status.OPTIMAL, Status.INFEASIBLE), 0)
-    for seed in range(part * examples(50, 200), (part + 1) * examples(50, 200)):
-        X, y, statistic, options = arguments = instance(seed)
-        if statistic == "own":
-            continue
-        rng = np.random.default_rng([7, seed])
-        rules, directions = rules_for(rng, X.shape[1])
-        least = int(rng.integers(1, options["points"] + 1)) if seed % 3 == 0 else 1
-        cards, values = all_cards(*arguments)
-        kept = np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
-        kept &= np.all((cards == 0) | (abs(cards) >= least), axis=1)
-        problem = CardProblem(X, y, statistic, rules=rules, directions=directions, least_points=least, **options)
-        assert [problem.feasible(card / problem.points) for card in cards[:200]] == kept[:200].tolist()
-        solution = solve(problem, CardSearch(threads=1 + seed % 2))
-        found[solution.status] += 1
-        certificate = certify(problem, solution)
-        content = verify.parse(json.dumps(certificate.content))
-        if not kept.any():
-            assert solution.status is Status.INFEASIBLE, seed
-            assert solution.message == "no card meets the rules and demands"
-            assert verify.check(content)[0] == "infeasible"
-            continue
-        best = values[kept].max()
-        assert solution.value == pytest.approx(best, abs=1e-11 * max(1, abs(best)))
-        assert solution.bound == pytest.approx(best, abs=1e-9 * max(1, abs(best)))
-        points = problem.points_of(solution.weights)
-        assert follows(points.tolist(), rules, directions)
-        assert np.all((points == 0) | (abs(points) >= least))
-        assert verify.check(content)[0] == "optimal"
-        assert stated_problem(content).content() == problem.content()
-        lower = best - 1e-6 * max(1, abs(best))
-        content["proof"]["bound"] = content["value"] = content["claimed_bound"] = lower
-        with pytest.raises(verify.CertificateError):
-            verify.check(content)
-        good = problem.good_cards(best - 1e-9 * max(1, abs(best)), most=1_000_000)
-        assert all(follows(card.tolist(), rules, directions) for _, card in good)
-    assert min(found.values()) > 0 or part > 0
 
 
 def test_columns_of_numbers_follow_the_rules():

@@ -1,6 +1,7 @@
-"""The search for the best card: brute force over all points, limits, all good cards, and what the kernel refuses."""
+"""The search for the best card, its proof and all good cards: brute force over all points; limits, threads, bounds."""
 
 import itertools
+import json
 import math
 import signal
 import threading
@@ -9,10 +10,13 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, solve
+from ltr import verify
+from ltr.exact import Demand, Limits, certify, solve
+from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels
+from tests.exact.stated_problem import stated_problem
 from tests.tiers import examples
 
 STATISTICS = ["auc", "wrs", "dcg", "dcg(base=e)@3", "mrr", "mrr@2", "wta", "pauc@3", "power(p=0.5)", "power(p=3)@4"]
@@ -82,10 +86,6 @@ def named(statistic, n):
     return f"weights({','.join(map(str, rank_weights('own', n)[::-1]))})" if statistic == "own" else statistic
 
 
-def problem_of(X, y, statistic, options):
-    return CardProblem(X, y, named(statistic, len(y)), **options)
-
-
 def order_of(card):
     """The columns of a card and the order of the patterns of their answers: equal for cards that order all alike."""
     used = np.flatnonzero(card)
@@ -134,45 +134,127 @@ def statistics_of(cards, X, y, statistic, gain, ties):
     return values
 
 
+def rules_for(rng, d):
+    """Random rules, and a group of columns of one direction."""
+    rules = []
+    for _ in range(int(rng.integers(0, 4))):
+        columns = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist()
+        when = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist() if rng.random() < 0.5 else []
+        least = int(rng.integers(0, min(len(columns), 2) + 1))
+        rules.append(CardRule(columns, least, int(rng.integers(least, 4)) if rng.random() < 0.6 else None, when))
+    return rules, rng.integers(-1, 2, d) if rng.random() < 0.4 else None
+
+
+def follows(card, rules, directions):
+    """Whether points follow the rules, from their definition."""
+    used = {j for j, points in enumerate(card) if points}
+    for rule in rules:
+        if rule.when and not used & set(rule.when):
+            continue
+        if not rule.at_least <= len(used & set(rule.columns)) <= rule.at_most:
+            return False
+    for group in () if directions is None else set(directions) - {-1}:
+        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
+            return False
+    return True
+
+
+ASKED = ["auc", "dcg", "hits@3", "precision@2", "recall@4", "mrr", "power(p=0.5)", "own"]
+
+
+def asked(seed):
+    """A small problem, most of them with rules or demands, all its cards, their values, and which meet these.
+
+    Least values are those of some card, so that they are met with equality, or between two of them, or out of reach.
+    """
+    X, y, statistic, options = arguments = instance(seed)
+    rng, (n, d) = np.random.default_rng([3, seed]), X.shape
+    cards, values = all_cards(*arguments)
+    met, demands = np.ones(len(cards), dtype=bool), []
+    for _ in range(int(rng.integers(1, 3)) if seed % 3 else 0):
+        labels = (rng.random(n) < rng.uniform(0.2, 0.8)).astype(int)
+        labels[:2] = rng.permutation(2)
+        name, own = str(rng.choice(ASKED)), None if rng.random() < 0.2 else labels
+        if own is None:
+            labels, name = y, statistic
+        gain = options["gain"] if own is None else "linear"
+        found = statistics_of(cards, X, labels, name, gain, options["ties"])
+        least = float(rng.choice(found) if rng.random() < 0.6 else np.quantile(found, rng.uniform(0.3, 1)))
+        if rng.random() < 0.15:
+            least = found.max() * (1 + 1e-6)
+        perfect = CardProblem(X, labels, named(name, n), gain=gain).trivial_bound
+        least = min(least, perfect)
+        met &= found >= least - 1e-9 * abs(least) - 1e-13 * perfect
+        demands.append(Demand(named(name, n), least, own))
+    if seed % 2:
+        rules, directions = rules_for(rng, d)
+        least = int(rng.integers(1, options["points"] + 1)) if seed % 3 == 0 else 1
+        met &= np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
+        met &= np.all((cards == 0) | (abs(cards) >= least), axis=1)
+        options |= {"rules": rules, "directions": directions, "least_points": least}
+    return CardProblem(X, y, named(statistic, n), demands=demands, **options), cards, values, met
+
+
 @pytest.mark.parametrize("part", range(10))
-def test_the_best_card_is_that_of_brute_force(part):
+def test_the_best_card_is_that_of_brute_force_and_is_proven(part):
     for seed in range(part * TRIALS // 10, (part + 1) * TRIALS // 10):
-        arguments = instance(seed)
-        problem = problem_of(*arguments)
-        cards, values = all_cards(*arguments)
+        problem, cards, values, met = asked(seed)
         solution = solve(problem, CardSearch(threads=1 + seed % 2))
-        points = problem.points_of(solution.weights)
-        size = max(1.0, abs(problem.trivial_bound))
+        content = verify.parse(json.dumps(certify(problem, solution).content))
+        assert stated_problem(content).content() == problem.content()
+        if not met.any():
+            assert (solution.status, solution.message) == (Status.INFEASIBLE, "no card meets the rules and demands")
+            assert verify.check(content)[0] == "infeasible"
+            continue
+        best, size = values[met].max(), max(1.0, abs(problem.trivial_bound))
         assert solution.status is Status.OPTIMAL, (seed, solution)
-        assert abs(solution.value - values.max()) <= 1e-11 * size, (seed, solution)
-        assert solution.value <= solution.bound <= values.max() + 1e-11 * size, (seed, solution)
+        assert abs(solution.value - best) <= 1e-11 * size, (seed, solution)
+        assert solution.value <= solution.bound <= best + 1e-11 * size, (seed, solution)
         assert problem.feasible(solution.weights)
         assert solution.value == problem.evaluate(solution.weights)
         # among the best: the fewest questions, then the fewest points
-        best = cards[values >= values.max() - 1e-13 * size]
-        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in best]
-        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points, best)
+        points = problem.points_of(solution.weights)
+        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in cards[met & (values >= best - 1e-13 * size)]]
+        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points)
+        assert verify.check(content)[0] == "optimal"
+        lower = values[met & (values < best - 1e-6)]
+        if len(lower):  # the second best value is no bound
+            content["value"] = content["claimed_bound"] = content["proof"]["bound"] = float(lower.max())
+            content["weights"] = [float(v) for v in cards[met & (values == lower.max())][0]]
+            with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns .* has the value"):
+                verify.check(content)
+
+
+def test_problems_have_all_statistics_and_rules_that_all_some_and_no_cards_meet():
+    options = [(statistic, options["ties"]) for _, _, statistic, options in map(instance, range(TRIALS))]
+    assert set(options) == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "resolved")}
+    shares = [asked(seed)[3].mean() for seed in range(60)]
+    assert sum(share == 0 for share in shares) > 3
+    assert sum(0 < share < 0.9 for share in shares) > 30
 
 
 def test_values_and_feasible_points_are_those_of_brute_force():
     for seed in range(0, TRIALS, 5):
-        X, _, _, options = arguments = instance(seed)
-        problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
+        problem, cards, values, met = asked(seed)
+        exact = verify.Cards(certify(problem, solve(problem)).content["problem"])
         for card, value in list(zip(cards, values, strict=True))[:: max(1, len(cards) // 20)]:
-            assert problem.evaluate(card / options["points"]) == pytest.approx(value, rel=1e-11, abs=1e-11)
-        every = np.array(list(itertools.product(range(-options["points"], options["points"] + 1), repeat=X.shape[1])))
-        feasible = [problem.feasible(card / options["points"]) for card in every]
-        assert every[feasible].tolist() == cards.tolist()
+            assert problem.evaluate(card / problem.points) == pytest.approx(value, rel=1e-11, abs=1e-11)
+            assert float(exact.value(card.tolist())) == pytest.approx(value, rel=1e-11, abs=1e-11)
+        every = np.array(list(itertools.product(range(-problem.points, problem.points + 1), repeat=problem.d)))
+        feasible = [problem.feasible(card / problem.points) for card in every]
+        assert every[feasible].tolist() == cards[met].tolist()
 
 
 def test_good_cards_are_all_that_are_good():
     """Every good card has one of the same columns in the list that orders all patterns alike, and is no smaller."""
     found = 0
-    for seed in range(0, TRIALS, 10):
-        arguments = instance(seed)
-        problem, (cards, values) = problem_of(*arguments), all_cards(*arguments)
-        threshold, size = float(np.quantile(values, 0.8)), 1e-10 * max(1.0, abs(problem.trivial_bound))
-        good = values >= threshold - size
+    for seed in range(0, TRIALS, 5):
+        problem, cards, values, met = asked(seed)
+        if not met.any():
+            assert problem.good_cards(-1e9) == []
+            continue
+        threshold, size = float(np.quantile(values[met], 0.7)), 1e-10 * max(1.0, abs(problem.trivial_bound))
+        good = met & (values >= threshold - size)
         expected = {order_of(card): value for card, value in zip(cards[good], values[good], strict=True)}
         listed = problem.good_cards(threshold, most=100_000, threads=1 + seed % 2)
         assert {order_of(card) for _, card in listed} == set(expected)

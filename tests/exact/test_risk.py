@@ -21,8 +21,8 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.scip import LatticeCuts
 from ltr.exact.solution import Status
 from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_rules import follows as follows_rules
-from tests.exact.test_card_rules import rules_for
+from tests.exact.test_card_search import follows as follows_rules
+from tests.exact.test_card_search import rules_for
 from tests.tiers import examples
 
 

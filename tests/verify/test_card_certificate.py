@@ -13,7 +13,6 @@ from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import Certificate, certify
 from ltr.exact.solution import Solution, Status
 from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_search import STATISTICS, all_cards, instance, problem_of
 
 
 def certified(problem):
@@ -32,36 +31,6 @@ def example(**options):
         "required": [0],
     }
     return CardProblem(X, y, **given | options)
-
-
-@pytest.mark.parametrize("part", range(4))
-def test_optima_are_proven_and_no_lower_bound_is(part):
-    for seed in range(part * 33, (part + 1) * 33):
-        arguments = instance(seed)
-        cards, values = all_cards(*arguments)
-        certificate = certified(problem_of(*arguments))
-        assert certificate.claim == "optimal", seed
-        content = verify.parse(json.dumps(certificate.content))
-        exact = verify.Cards(content["problem"])
-        assert verify.check(content)[0] == "optimal"
-        assert certificate.value == pytest.approx(values.max(), abs=1e-11 * max(1, exact.size()))
-        for card, value in list(zip(cards.tolist(), values, strict=True))[:: max(1, len(cards) // 5)]:
-            assert float(exact.value(card)) == pytest.approx(value, rel=1e-11, abs=1e-11)
-            exact.check_weights(card)
-        # the second best value is no bound
-        lower = values[values < values.max() - 1e-6]
-        if len(lower):
-            content["value"] = content["proof"]["bound"] = float(lower.max())
-            content["claimed_bound"] = content["value"]
-            content["weights"] = [float(v) for v in cards[np.flatnonzero(values == lower.max())[0]]]
-            with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns .* has the value"):
-                verify.check(content)
-
-
-def test_all_statistics_and_both_kinds_of_ties_were_among_them():
-    arguments = [instance(seed) for seed in range(132)]
-    found = {(statistic, options["ties"]) for _, _, statistic, options in arguments}
-    assert found == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "resolved")}
 
 
 def rule_of(columns, least, most):
