@@ -30,11 +30,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import one_of
+from ltr.exact import tuning
 from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule, conditions_of
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import set_fields
 from ltr.exact.demand import Demand
-from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
+from ltr.exact.points import SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import (
     Demanded,
     FloatArray,
@@ -408,7 +409,7 @@ class CardSearch:
         if not problem.numeric.any() or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL)
         number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
-        if number > MOST_SETS:
+        if number > tuning.MOST_BOUNDED:
             return Ending(Status.HEURISTIC, f"{number} sets of columns are too many: only yes/no columns were searched")
         ending = run(state, problem._point_search(), problem._point_sets(state.check), threads, problem.shift)
         assert ending is not None  # exact totals leave nothing undecided

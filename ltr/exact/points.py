@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import Demanded, FloatArray, IntArray, RerankProblem
 from ltr.exact.solution import Status
@@ -24,14 +25,6 @@ from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.supports import bounds_of
 from ltr.native import PointSearch
 
-MOST_SETS = 300_000
-"""Largest number of sets of columns that are bounded."""
-
-_LARGEST_SET = 6  # columns
-_MOST_DIRECTIONS = 100_000  # of a set, beyond which boxes are better
-_FEW_VALUES = 8  # of a column, for which bounds are close
-_MOST_OPEN = 60_000  # weights of the other columns, of all sets with two of them or more, beyond which boxes are better
-_PAUSE = 0.02  # seconds between two looks at limits and interrupts
 ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
 
 
@@ -75,14 +68,15 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     if problem.free or problem.demanded:
         return None
     most = problem.d if problem.max_nonzeros is None else problem.max_nonzeros
-    if most > _LARGEST_SET or (2 * problem.integer) ** most > _MOST_DIRECTIONS:
+    if most > tuning.LARGEST_SUPPORT or (2 * problem.integer) ** most > tuning.MOST_DIRECTIONS:
         return None
-    if count_sets(problem.d, most, len(problem.required)) > MOST_SETS:
+    if count_sets(problem.d, most, len(problem.required)) > tuning.MOST_BOUNDED:
         return None
     sets = PointSets.of(problem, list(sets_of(problem.d, most, problem.required)), problem.C, state.check)
-    many = np.array([len(np.unique(column)) > _FEW_VALUES for column in problem.X.T] + [False])
+    many = np.array([len(np.unique(column)) > tuning.FEW_VALUES for column in problem.X.T] + [False])
     wide = np.count_nonzero(many[sets.columns[sets.bounds > state.value]], axis=1)
-    if float(np.sum((2.0 * problem.integer) ** wide[wide > 1])) > _MOST_OPEN and out_of_reach(state) is None:
+    weights = float(np.sum((2.0 * problem.integer) ** wide[wide > 1]))
+    if weights > tuning.MOST_OPEN_WEIGHTS and out_of_reach(state) is None:
         return None
     lists, sides = problem.lists, problem.constraints
     rows = np.concatenate(lists)
@@ -167,7 +161,7 @@ def watch(state: SolveState, work: Callable[[], bool], stop: NDArray[np.uint8], 
     with ThreadPoolExecutor(1) as pool:
         done = pool.submit(work)
         try:
-            while wait([done], _PAUSE).not_done:
+            while wait([done], tuning.POINTS_PAUSE).not_done:
                 poll()
                 state.check()
                 if state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:

@@ -292,37 +292,31 @@ def main(arguments: list[str] | None = None) -> int:
     for name, value in (("--max-size", options.max_size), ("--max-steps", options.max_steps)):
         if value < 1:
             parser.error(f"argument {name}: must be at least 1, got {value}")
+    claim = sha256 = None
     try:
         content = parse(read(options.file, options.max_size))
         claim, words = check(content, Progress(loud=True, most=options.max_steps))
         require(claim != "value" or not options.require_proof, "proof", "there is none")
         sha256 = content["problem"]["sha256"]
         require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")
+        code, verdict, said = 0, "accepted", ""
     except CertificateError as error:
-        sys.stderr.write(f"rejected: {options.file}: {error}\n")
-        if options.json:
-            _print_verdict("rejected", options.file, str(error))
-        return 1
+        code, verdict, said, words, claim, sha256 = 1, "rejected", "rejected", str(error), None, None
     except (OSError, ValueError) as error:
         sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
         return 2
     except (MemoryError, LimitError) as error:
         error.__traceback__ = None  # frees what was read, for there may be no memory left to say so
-        reason = error if isinstance(error, LimitError) else "there is not enough memory"
-        sys.stderr.write(f"could not be checked: {options.file}: {reason}\n")
-        if options.json:
-            _print_verdict("unchecked", options.file, str(reason))
-        return 3
+        words = str(error) if isinstance(error, LimitError) else "there is not enough memory"
+        code, verdict, said = 3, "unchecked", "could not be checked"
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted: {options.file} was not checked\n")
         return 130
+    if said:
+        sys.stderr.write(f"{said}: {options.file}: {words}\n")
     if options.json:
-        _print_verdict("accepted", options.file, words, claim=claim, sha256=sha256)
-    else:
+        content = {"verdict": verdict, "file": options.file, "words": words, "claim": claim, "data": sha256}
+        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    elif code == 0:
         sys.stdout.write(f"{words}\n")
-    return 0
-
-
-def _print_verdict(verdict: str, file: str, words: str, *, claim: str | None = None, sha256: str | None = None) -> None:
-    content = {"verdict": verdict, "file": file, "words": words, "claim": claim, "data": sha256}
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    return code
