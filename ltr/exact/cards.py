@@ -418,7 +418,7 @@ class CardSearch:
 
     def _search_questions(self, state: SolveState, problem: CardProblem, search: Any, threads: int) -> None:  # noqa: ANN401
         """Search the cards of yes/no columns, with the bound of all cards where there are no others."""
-        yes_no, stop, offered = np.flatnonzero(~problem.numeric), np.zeros(1, dtype=np.uint8), -math.inf
+        yes_no, offered = np.flatnonzero(~problem.numeric), -math.inf
 
         def poll() -> None:
             nonlocal offered
@@ -429,7 +429,7 @@ class CardSearch:
             state.nodes = search.supports
 
         try:
-            watch(state, lambda: bool(search.search(problem.max_nonzeros, threads, stop)), stop, poll)
+            watch(state, lambda stop: bool(search.search(problem.max_nonzeros, threads, stop)), poll)
         finally:
             value, points = problem._card(search.best, yes_no)
             if value > -math.inf:

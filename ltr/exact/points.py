@@ -137,9 +137,8 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
             state.prove(bound)
             state.observe(bound)
 
-    stop = np.zeros(1, np.uint8)
-    work = lambda: search.search(sets.columns, sets.bounds - shift, state.value - shift, threads, stop)  # noqa: E731
-    done = watch(state, work, stop, poll)
+    given = (sets.columns, sets.bounds - shift, state.value - shift, threads)
+    done = watch(state, lambda stop: bool(search.search(*given, stop)), poll)
     if search.full:
         return None
     if done and state.value == -math.inf:
@@ -152,14 +151,15 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
     return Ending(Status.OPTIMAL, "searched by sets of columns")
 
 
-def watch(state: SolveState, work: Callable[[], bool], stop: NDArray[np.uint8], poll: Callable[[], None]) -> bool:
+def watch(state: SolveState, work: Callable[[NDArray[np.uint8]], bool], poll: Callable[[], None]) -> bool:
     """Run compiled work in a thread, look after the limits of a solve, and return whether the work was completed.
 
-    The work returns False where it was stopped, by 1 in `stop`, (1,). `poll` takes over what was found so far; it is
-    called several times per second and at the end. Raises `Stopped` where a limit is reached.
+    The work returns False where it was stopped, by a 1 in the array that it is given, (1,). `poll` takes over what was
+    found so far; it is called several times per second and at the end. Raises `Stopped` where a limit is reached.
     """
+    stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
+        done = pool.submit(work, stop)
         try:
             while wait([done], tuning.POINTS_PAUSE).not_done:
                 poll()
