@@ -72,19 +72,30 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value"), CHANGES)
-def test_changes_of_rules_are_found(path, value):
+def ruled():
+    """The certificate of a card under rules and directions, whose points are 2 or 3 in size."""
     rng = np.random.default_rng(5)
     X = (rng.random((30, 4)) < 0.5).astype(float)
     y = (X @ [2, -2, 1, 1] + rng.logistic(size=30) > 1).astype(int)
     rules = [CardRule([2, 3], at_least=1), CardRule([1], at_most=0, when=[3])]
     options = {"points": 3, "least_points": 2, "max_nonzeros": 2, "directions": [0, 0, -1, -1]}
     problem = CardProblem(X, y, rules=rules, **options)
-    content = copy.deepcopy(certify(problem, solve(problem)).content)
-    *inner, last = path
+    return copy.deepcopy(certify(problem, solve(problem)).content)
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_changes_of_rules_are_found(path, value):
+    content, (*inner, last) = ruled(), path
     functools.reduce(lambda node, key: node[key], inner, content["problem"])[last] = value
     with pytest.raises(verify.CertificateError):
         verify.check(verify.parse(json.dumps(content)))
+
+
+def test_points_that_are_too_small_are_found():
+    content = ruled()
+    content["weights"] = np.sign(content["weights"]).tolist()
+    with pytest.raises(verify.CertificateError, match="at least 2 in size, got"):
+        verify.check(content)
 
 
 def people(n=300):
