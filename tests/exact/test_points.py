@@ -274,11 +274,8 @@ def test_totals_are_those_of_decimals():
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        (
-            [[0.0], [1 / 3]],
-            r"X must hold numbers of at most 12 decimals, round them: got .*0\.333.* at row 1, column 0",
-        ),
-        ([[1e-300], [1e300]], r"X must hold numbers of at most 12 decimals, round them: got 1e-300 at row 0, column 0"),
+        ([[0.0], [1 / 3]], r"numbers of at most 12 decimals, round them: got .*0\.333.* at row 1, column 0"),
+        ([[1e-300], [1e300]], r"numbers of at most 12 decimals, round them: got 1e-300 at row 0, column 0"),
         ([[0.1], [1e15]], r"X must hold numbers of fewer digits, so that totals of 10 times .* row 1, column 0"),
     ],
 )
