@@ -384,11 +384,7 @@ class CardProblem(Problem):
 
 @dataclass(frozen=True)
 class CardSearch:
-    """The search for the best card, as a method of `ltr.exact.solve`.
-
-    Args:
-        threads: number of threads; None for as many as there are processors.
-    """
+    """The search for the best card, as a method of `ltr.exact.solve`; without `threads` it takes all processors."""
 
     threads: int | None = None
 

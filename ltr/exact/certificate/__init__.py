@@ -64,14 +64,10 @@ class Certificate:
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
-        """The weights, (d,); those of a card are its points divided by the largest number of points.
-
-        Those of a risk score are its points and, behind them, its intercept.
-        """
+        """The weights, (d,): of a card points divided by their largest number, of a risk score points and intercept."""
         if self.content["weights"] is None:
             return None
-        most = self.content["problem"]["points"] if self.content["problem"]["kind"] == "card" else 1
-        return np.array(self.content["weights"], dtype=np.float64) / most
+        return np.array(self.content["weights"], dtype=np.float64) / self.content["problem"].get("points", 1)
 
     @property
     def value(self) -> float:
@@ -108,8 +104,7 @@ class Certificate:
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
 
-        Raises:
-            CertificateError: the certificate is wrong; the message says what and where.
+        Raises `CertificateError`, which says what is wrong and where.
         """
         return verify.check(self.content)[1]
 
@@ -121,17 +116,14 @@ class Certificate:
     def read(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a file and check its fields and data, but neither its value nor its proof (see `verify`).
 
-        Raises:
-            OSError: the file cannot be opened.
-            CertificateError: the file is not a certificate; the message says where.
+        Raises `CertificateError`, which says what is wrong and where.
         """
         try:
             content = verify.parse(Path(path).read_text(encoding="utf-8"))
             verify.problem_of(content)
-        except verify.CertificateError as error:
-            raise verify.CertificateError(f"{path}: {error}") from None
         except ValueError as error:
-            raise verify.CertificateError(f"{path}: cannot be read: {error}") from None
+            why = "" if isinstance(error, verify.CertificateError) else "cannot be read: "
+            raise verify.CertificateError(f"{path}: {why}{error}") from None
         return cls(content)
 
 
@@ -287,11 +279,7 @@ def _infeasible(described: Content, partition: list[str]) -> Certificate:
 
 
 def _known_name(name: str, lengths: list[int]) -> str:
-    """Return the name of a statistic, or its weights if the checker, which imports nothing, does not know the name.
-
-    Raises:
-        ValueError: an unknown name and lists of several lengths, which no single set of weights fits.
-    """
+    """Return the name of a statistic, or, if the checker does not know it, its weights for lists of one length."""
     try:
         verify.parse_statistic(name)
     except ValueError:
