@@ -96,11 +96,7 @@ def rules_of(given: Sequence[Mapping[str, Any]], questions: Questions) -> list[t
             raise ValueError(f"rules[{at}] must be a mapping of {keys}, got {one!r:.120}")
         if "at_least" not in one and "at_most" not in one:
             raise ValueError(f"rules[{at}] must have at_least or at_most, got {one!r:.120}")
-        own, when = (
-            sorted({j for name in names for j in _numbers_of(name, questions, f"rules[{at}].{key}", least=1)})
-            for key in ("of", "when")
-            for names in [as_sequence(f"rules[{at}].{key}", one.get(key, ()), "names of columns and questions")]
-        )
+        own, when = (_named(one.get(key, ()), questions, f"rules[{at}].{key}") for key in ("of", "when"))
         try:
             rule = CardRule(own, one.get("at_least", 0), one.get("at_most"), when)
         except ValueError as error:
@@ -109,6 +105,12 @@ def rules_of(given: Sequence[Mapping[str, Any]], questions: Questions) -> list[t
         only = f" where it has {' or '.join(one['when'])}" if when else ""
         found.append((rule, f"{' and '.join(bounds)} of {', '.join(one['of'])}{only}"))
     return found
+
+
+def _named(names: Sequence[str], questions: Questions, what: str) -> list[int]:
+    """Return the numbers of the questions that names of columns and questions stand for."""
+    given = as_sequence(what, names, "names of columns and questions")
+    return sorted({j for name in given for j in _numbers_of(name, questions, what, least=1)})
 
 
 def directions_of(given: bool | Sequence[str], questions: Questions) -> IntArray | None:

@@ -289,7 +289,7 @@ def labels_of(stated: dict[str, Json], place: str) -> set[str]:
 def data_digest(problem: dict[str, Json]) -> str:
     """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
-    One line per number or row of each field, the fields by name, those of the demands behind those of the problem: the
+    One line per field, or row of a table, the fields by name, those of the demands behind those of the problem: the
     field's name and the numbers, floats as `float.hex` writes them, separated by single spaces. The fields are those of
     observations, labels, lists and pairs; for the kinds "card" and "risk" all fields of the problem.
     """
@@ -297,8 +297,10 @@ def data_digest(problem: dict[str, Json]) -> str:
     for stated in (problem, *problem.get("demands", [])):
         for field in sorted({*stated} - {"sha256", "demands"}):
             if field in DATA or problem["kind"] in ("card", "risk"):
-                for value in stated[field] if isinstance(stated[field], list) else [stated[field]]:
-                    digest.update((" ".join([field, *texts(value)]) + "\n").encode("ascii"))
+                value = stated[field]
+                table = isinstance(value, list) and bool(value) and isinstance(value[0], list | str | dict)
+                for row in value if table else [value]:
+                    digest.update((" ".join([field, *texts(row)]) + "\n").encode("ascii"))
     return digest.hexdigest()
 
 

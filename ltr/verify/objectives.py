@@ -75,7 +75,8 @@ class Objective(Stated):
         """Read the lines and pairs of the kind "pairwise", given the features as integers."""
         pairs, n = content["pairs"], range(self.n)
         require(bool(pairs), "problem.pairs", "must hold a pair")
-        each(pairs, lambda p: len(p) == 2 == len({*p} & {*n}), "problem.pairs", "join two observations")
+        rule = "join two observations"
+        each(pairs, lambda p: len(p) == 2 and p[0] != p[1] and p[0] in n and p[1] in n, "problem.pairs", rule)
         weights = entries(content, "pair_weights", len(pairs), lambda weight: weight > 0, "be > 0")
         whole, self.value_unit = integers(weights)
         lines: dict[tuple[int, ...], int] = {}

@@ -404,20 +404,21 @@ def test_pairs_that_a_box_counts_as_lost_are_lost_in_all_of_it():
 
 
 def test_the_hash_is_that_of_the_lines_described():
-    one = "0x1.0000000000000p+0"
-    lines = f"X 0x0.0p+0\nX {one}\nX 0x1.0000000000000p+1\ngains {one}\ngains 0x0.0p+0\ngains 0x1.8000000000000p+1\n"
-    lines += "qid 7\nqid 7\nqid -2\n"
-    assert by_hand(None, **LISTS)["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
-    lines += f"gains 0x0.0p+0\ngains {one}\ngains {one}\n"
+    def digest(*lines):
+        return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
+
+    one, three = "0x1.0000000000000p+0", "0x1.8000000000000p+1"
+    lines = ["X 0x0.0p+0", f"X {one}", "X 0x1.0000000000000p+1", f"gains {one} 0x0.0p+0 {three}", "qid 7 7 -2"]
+    assert by_hand(None, **LISTS)["problem"]["sha256"] == digest(*lines)
     content = by_hand(None, **LISTS, demands=[asked([0, 1, 1])])
-    assert content["problem"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
-    pairs = {"kind": "pairwise", "X": [[0.5, 1.0]], "pairs": [[1, 0]], "pair_weights": [2.0], "C": 0.5}
-    lines = f"X 0x1.0000000000000p-1 {one}\npair_weights 0x1.0000000000000p+1\npairs 1 0\n"
-    assert verify.data_digest(pairs) == hashlib.sha256(lines.encode()).hexdigest()
-    lines = f"C {one}\nX 01\nkind card\nrules at_least 0 at_most 2 columns 1 3 when 0\n"
+    assert content["problem"]["sha256"] == digest(*lines, f"gains 0x0.0p+0 {one} {one}")
+    pairs = {"kind": "pairwise", "X": [[0.5, 1.0]], "pairs": [[1, 0], [0, 2]], "pair_weights": [2.0, 1.0], "C": 0.5}
+    lines = [f"X 0x1.0000000000000p-1 {one}", f"pair_weights 0x1.0000000000000p+1 {one}", "pairs 1 0", "pairs 0 2"]
+    assert verify.data_digest(pairs) == digest(*lines)
     rule = {"columns": [1, 3], "at_most": 2, "when": [0], "at_least": 0}
-    card = {"kind": "card", "X": ["01"], "C": 1.0, "rules": [rule], "sha256": "", "free": []}
-    assert verify.data_digest(card) == hashlib.sha256(lines.encode()).hexdigest()
+    card = {"kind": "card", "X": ["0 1", "1 0"], "C": 1.0, "rules": [rule], "sha256": "", "free": []}
+    lines = [f"C {one}", "X 0 1", "X 1 0", "free", "kind card", "rules at_least 0 at_most 2 columns 1 3 when 0"]
+    assert verify.data_digest(card) == digest(*lines)
 
 
 def test_of_opposite_preferences_only_one_direction_counts():
