@@ -65,7 +65,7 @@ ONLY = {
         "ltr.display",
         "ltr.rankers",
     ),
-    "pydantic": "trainers",
+    "pydantic": ("trainers", "ltr.cards"),
     "onnx": "ltr.onnx_graph",
 }
 

@@ -41,9 +41,8 @@ class Found:
     @property
     def left_out(self) -> list[str]:
         """The columns that no question could be made of, each with the reason."""
-        columns = [str(name) for name in self.ranker.feature_names_in_]
-        reasons = self.ranker.questions_.left_out_.items()
-        return [f"column {name!r} is left out: {reason}" for name, reason in reasons if name in columns]
+        columns, reasons = self.ranker.feature_names_in_, self.ranker.questions_.left_out_
+        return [f"column {name!r} is left out: {reasons[name]}" for name in map(str, columns) if name in reasons]
 
 
 def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
@@ -78,21 +77,15 @@ class Listed:
 
 def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
     """Write a card in all forms, the certificate of the ranker that found it, and ranked rows into a folder."""
-    images = {}
     for suffix in ("png", "svg"):
         image = io.BytesIO()
         card.plot().savefig(image, format=suffix, dpi=150)
-        images[f"card.{suffix}"] = image.getvalue()
-    files = {
-        "card.md": card.to_markdown().encode(),
-        "card.html": card.to_html().encode(),
-        **images,
-        "ranked.csv": ranked_csv(card, listed).encode(),
-    }
+        write_atomic(folder / f"card.{suffix}", image.getvalue())
+    texts = {"card.md": card.to_markdown(), "card.html": card.to_html(), "ranked.csv": ranked_csv(card, listed)}
+    for name, text in texts.items():
+        write_atomic(folder / name, text.encode())
     for name in ("card.json", "card.csv"):
         card.save(folder / name)
-    for name, content in files.items():
-        write_atomic(folder / name, content)
     ranker.certificate().write(folder / "certificate.json")
 
 
@@ -102,9 +95,7 @@ def ranked_csv(card: Card, listed: Sequence[Listed]) -> str:
     total = points.pop("total").to_numpy()
     rows = np.concatenate([part.rows for part in listed])
     order = np.lexsort((rows, -total))
-    position = np.empty(len(total), dtype=np.int64)
-    position[order] = np.arange(1, len(total) + 1)
-    used = [part.used for part in listed for _ in part.rows]
+    position, used = 1 + np.argsort(order), [part.used for part in listed for _ in part.rows]
     ours: dict[str, Sequence[Any]] = {"position": position.tolist(), "total": total.tolist(), "used for": used}
     ours |= {"row": (rows + 1).tolist(), **{str(name): points[name].tolist() for name in points}}
     own = pd.concat([part.texts for part in listed], ignore_index=True)

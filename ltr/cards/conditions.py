@@ -23,23 +23,13 @@ def signs_of(given: Mapping[str, str] | None, questions: Questions) -> IntArray:
     """Return the sign of the points of each question, 0 for any."""
     if given is not None and not isinstance(given, Mapping):
         raise ValueError(f"signs must be a mapping such as {{'age': '+'}}, got {given!r:.80}")
-    found = np.zeros(len(questions.rules_), dtype=np.int64)
-    columns = [rule.column for rule in questions.rules_]
+    numbers = {}
     for name, sign in (given or {}).items():
-        number = _SIGNS[one_of(f"signs[{name!r}]", sign, _SIGNS)]
-        if name in questions.questions_:
-            found[questions.questions_.index(name)] = number
-            continue
-        if name not in columns and name not in questions.left_out_:
-            shown = ", ".join(dict.fromkeys(columns))
-            raise ValueError(f"signs must name columns or questions, got {name!r}; the columns are {shown}")
-        for j, rule in enumerate(questions.rules_):
-            if rule.column != name or rule.operator == "missing":
-                continue
-            if not _ordered(rule):
-                raise ValueError(f"signs[{name!r}]: the column is text; name one of its questions, {rule.name!r}")
-            found[j] = number if found[j] == 0 else found[j]
-    return found
+        numbers[name] = _SIGNS[one_of(f"signs[{name!r}]", sign, _SIGNS)]
+        texts = [rule for rule in questions.rules_ if rule.column == name and not _ordered(rule)]
+        if texts and name not in questions.questions_:
+            raise ValueError(f"signs[{name!r}]: the column is text; name one of its questions, {texts[0].name!r}")
+    return _by_question("signs", numbers, questions, np.zeros(len(questions.rules_)))
 
 
 def checked_limits(given: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 (anything that a user has)
@@ -63,64 +53,64 @@ def checked_limits(given: Any) -> dict[str, tuple[int, int]]:  # noqa: ANN401 (a
 
 
 def limits_of(given: Mapping[str, tuple[int, int]], questions: Questions, points: int) -> IntArray | None:
-    """Return the least and the largest points of each question, (q, 2); None without limits.
-
-    A column stands for all questions about it but whether it is missing; a question's own limits come first.
-    """
+    """Return the least and the largest points of each question, (q, 2); None without limits."""
     limits = {name: ends for name, ends in given.items() if name != INTERCEPT}
     if not limits:
         return None
-    found = np.tile([-points, points], (len(questions.rules_), 1))
-    for name, ends in limits.items():
-        for j in _asked(name, questions, "point_limits"):
-            if name == questions.questions_[j] or questions.questions_[j] not in limits:
-                found[j] = ends
+    return _by_question("point_limits", limits, questions, np.tile([-points, points], (len(questions.rules_), 1)))
+
+
+def _by_question(what: str, given: Mapping[str, Any], questions: Questions, found: NDArray[Any]) -> IntArray:
+    """Return an array in which questions have what is given for them by name.
+
+    A column stands for all questions about it but whether it is missing; a question's own entry comes first.
+    """
+    for name in sorted(given, key=questions.questions_.__contains__):
+        for j in _numbers_of(name, questions, what):
+            if questions.rules_[j].operator != "missing" or questions.questions_[j] == name:
+                found[j] = given[name]
+    return found.astype(np.int64)
+
+
+def _numbers_of(name: str, questions: Questions, what: str, least: int = 0) -> list[int]:
+    """Return the numbers of the questions of a name, or about a column of that name: at least so many.
+
+    Names of columns and questions that were left out have none. Raises ValueError for unknown names.
+    """
+    rules = questions.rules_
+    found = [j for j, rule in enumerate(rules) if name in (rule.column, rule.name)]
+    reason = questions.left_out_.get(name)
+    if len(found) < least or (not found and reason is None):
+        known = list(dict.fromkeys([*(rule.column for rule in rules), *questions.questions_]))
+        hint = nearest(str(name), known) if reason is None else f" ({reason})"
+        raise ValueError(f"{what} must name columns or questions, got {name!r}{hint}")
     return found
-
-
-def _asked(name: str, questions: Questions, what: str) -> list[int]:
-    """Return the numbers of the question of a name, or of those about a column of that name, except "is missing"."""
-    if name in questions.questions_:
-        return [questions.questions_.index(name)]
-    columns = [rule.column for rule in questions.rules_]
-    if name not in columns and name not in questions.left_out_:
-        known = list(dict.fromkeys([*columns, *questions.questions_]))
-        raise ValueError(f"{what} must name columns or questions, got {name!r}{nearest(str(name), known)}")
-    return [j for j, rule in enumerate(questions.rules_) if rule.column == name and rule.operator != "missing"]
 
 
 def rules_of(given: Sequence[Mapping[str, Any]], questions: Questions) -> list[tuple[CardRule, str]]:
     """Return the rules, each with its words."""
-    found, columns = [], [rule.column for rule in questions.rules_]
-    every = as_sequence("rules", given, "mappings such as {'at_least': 1, 'of': ['age']}")
-    for at, one in enumerate(every):
+    found = []
+    for at, one in enumerate(as_sequence("rules", given, "mappings such as {'at_least': 1, 'of': ['age']}")):
         if not isinstance(one, Mapping) or not set(one) <= {"of", "at_least", "at_most", "when"} or "of" not in one:
             keys = "of, and at_least, at_most or both, and when"
             raise ValueError(f"rules[{at}] must be a mapping of {keys}, got {one!r:.120}")
-        numbers: dict[str, list[int]] = {}
-        for key in ("of", "when"):
-            names = as_sequence(f"rules[{at}].{key}", one.get(key, ()), "names of columns and questions")
-            members: list[int] = []
-            for name in names:
-                own = [j for j, of in enumerate(columns) if name in (of, questions.questions_[j])]
-                if not own:
-                    known = list(dict.fromkeys([*columns, *questions.questions_]))
-                    reason = questions.left_out_.get(name)
-                    hint = nearest(str(name), known) if reason is None else f" ({reason})"
-                    raise ValueError(f"rules[{at}].{key} must name columns and questions, got {name!r}{hint}")
-                members += own
-            numbers[key] = sorted(set(members))
         if "at_least" not in one and "at_most" not in one:
             raise ValueError(f"rules[{at}] must have at_least or at_most, got {one!r:.120}")
-        least, most = one.get("at_least", 0), one.get("at_most")
+        own, when = (_named(one.get(key, ()), questions, f"rules[{at}].{key}") for key in ("of", "when"))
         try:
-            rule = CardRule(numbers["of"], least, most, numbers["when"])
+            rule = CardRule(own, one.get("at_least", 0), one.get("at_most"), when)
         except ValueError as error:
             raise ValueError(f"rules[{at}]: {error}") from None
-        bounds = [f"at least {least}"] * ("at_least" in one) + [f"at most {most}"] * ("at_most" in one)
-        only = f" where it has {' or '.join(one['when'])}" if numbers["when"] else ""
+        bounds = [f"{name.replace('_', ' ')} {one[name]}" for name in ("at_least", "at_most") if name in one]
+        only = f" where it has {' or '.join(one['when'])}" if when else ""
         found.append((rule, f"{' and '.join(bounds)} of {', '.join(one['of'])}{only}"))
     return found
+
+
+def _named(names: Sequence[str], questions: Questions, what: str) -> list[int]:
+    """Return the numbers of the questions that names of columns and questions stand for."""
+    given = as_sequence(what, names, "names of columns and questions")
+    return sorted({j for name in given for j in _numbers_of(name, questions, what, least=1)})
 
 
 def directions_of(given: bool | Sequence[str], questions: Questions) -> IntArray | None:
@@ -129,14 +119,14 @@ def directions_of(given: bool | Sequence[str], questions: Questions) -> IntArray
         names = list(dict.fromkeys(rule.column for rule in questions.rules_)) if given else []
     else:
         names = list(as_sequence("one_direction", given, "names of columns"))
-    known = {rule.column for rule in questions.rules_}
-    for name in names:
-        if name not in known and name not in questions.left_out_:
-            raise ValueError(f"one_direction must name columns, got {name!r}{nearest(str(name), sorted(known))}")
-    groups = {name: number for number, name in enumerate(names)}
-    found = [groups.get(rule.column, -1) if rule.operator == ">=" else -1 for rule in questions.rules_]
-    return np.array(found, dtype=np.int64) if names else None
+    found = np.full(len(questions.rules_), -1)
+    for number, name in enumerate(names):
+        for j in _numbers_of(name, questions, "one_direction"):
+            if questions.rules_[j].operator == ">=":
+                found[j] = number
+    return found.astype(np.int64) if names else None
 
 
 def _ordered(rule: Question) -> bool:
-    return rule.operator == ">=" or rule.value in ("1", "true")
+    """Whether a column that the question is about has an order."""
+    return rule.operator in (">=", "missing") or rule.value in ("1", "true")

@@ -1,22 +1,22 @@
 """What the totals of a card mean on some rows: how many rows have each, and what happened to them.
 
-Of plain labels that is the share of positives. Of times until an event it is the share of rows with their event by a
-horizon, by the Kaplan-Meier estimate, and the curves of groups of totals. Of treatments it is the difference of the
-mean outcomes of treated rows and others.
+Of plain labels that is the share of positives, of times until an event the share of rows with their event by a horizon
+(Kaplan-Meier), of treatments the difference of the mean outcomes of treated rows and others.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.checks import as_float, is_whole
 from ltr.outcomes import Times, Treatments, effect_interval, kaplan_meier, wilson
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
 
 Estimate = tuple[float, float, float]
 """A number and the ends of its 90 % interval."""
@@ -25,14 +25,24 @@ _CURVES = 5  # most groups of totals with a curve of their own
 _STEPS = 60  # most steps of a curve
 
 
+STRICT: ConfigDict = {"extra": "ignore", "allow_inf_nan": False}
+"""How pydantic, by which `Card.from_dict` reads files, checks numbers."""
+
+
 @dataclass(frozen=True)
 class Curve:
     """The Kaplan-Meier curve of rows whose totals lie in a range: the share without an event until each time."""
+
+    __pydantic_config__ = STRICT
 
     totals: tuple[int, int]
     rows: int
     times: tuple[float, ...]
     shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.shares):
+            raise ValueError(f"shares must be one for each of {len(self.times)} times, got {len(self.shares)}")
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,12 @@ class Counts:
         value, beside: statistic of the totals, and of the scores that the card is compared with; None where undefined.
         estimates: of times and treatments, what `Card.measure` names, for each total; None where it is unknown.
         curves: of times, the curves of groups of totals, the largest totals first.
+
+    Raises:
+        ValueError: lists of several lengths, or more positives than rows.
     """
+
+    __pydantic_config__ = STRICT
 
     name: str
     totals: tuple[int, ...]
@@ -54,6 +69,14 @@ class Counts:
     beside: float | None = None
     estimates: tuple[Estimate | None, ...] = ()
     curves: tuple[Curve, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len({*map(len, (self.totals, self.rows, self.positives))}) > 1:
+            raise ValueError("counts must hold lists of one length")
+        if len(self.estimates) not in (0, len(self.totals)):
+            raise ValueError(f"counts must hold an estimate for each total, got {len(self.estimates)}")
+        if any(not 0 <= positives <= rows for rows, positives in zip(self.rows, self.positives, strict=True)):
+            raise ValueError("counts must not have more positives than rows")
 
     def rows_of(self, total: int) -> int:
         """Return the number of rows with a total."""
@@ -71,8 +94,7 @@ class Counts:
     def chances(self) -> tuple[Estimate, ...]:
         """Return the share of positives for each total, pooled so that it does not fall as totals rise.
 
-        Neighbouring totals whose shares fall are pooled until none does (isotonic regression), and have the interval
-        of the shares of all their rows. So a total with few rows gets a chance that fits those beside it.
+        Neighbouring totals whose shares fall are pooled (isotonic regression), and have the interval of all their rows.
 
         Source: Barlow, Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions* (1972).
         """
@@ -102,21 +124,6 @@ class Counts:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts as plain values, without the fields that plain labels do not have."""
         return {name: value for name, value in asdict(self).items() if value or name not in ("estimates", "curves")}
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Counts:
-        """Return the counts that `to_dict` described; raise ValueError, KeyError or TypeError for anything else."""
-        lists: list[tuple[int, ...]] = [tuple(content[name]) for name in ("totals", "rows", "positives")]
-        if len({*map(len, lists)}) > 1 or not all(map(is_whole, (number for part in lists for number in part))):
-            raise ValueError("counts must hold lists of one length of whole numbers")
-        if any(not 0 <= positives <= rows for rows, positives in zip(*lists[1:], strict=True)):
-            raise ValueError("counts must not have more positives than rows")
-        estimates = tuple(None if one is None else _estimate(one) for one in content.get("estimates", ()))
-        if len(estimates) not in (0, len(lists[0])):
-            raise ValueError("counts must have an estimate for each total")
-        values = number_of(content, "value"), number_of(content, "beside")
-        curves = tuple(map(_curve, content.get("curves", ())))
-        return cls(text_of(content, "name"), lists[0], lists[1], lists[2], *values, estimates, curves)
 
 
 def count(
@@ -176,36 +183,3 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
             Curve((int(own[0]), int(own[-1])), int(members.sum()), steps, (*levels, *levels[-1:][: len(ends)]))
         )
     return tuple(found)
-
-
-def text_of(content: Mapping[str, Any], name: str) -> str:
-    """Return a text of a file; raise ValueError for anything else."""
-    if not isinstance(content[name], str):
-        raise ValueError(f"{name} must be a str, got {content[name]!r:.40}")
-    return str(content[name])
-
-
-def number_of(content: Mapping[str, Any], name: str) -> float | None:
-    """Return a number of a file, or None; raise ValueError for anything else."""
-    value = content[name]
-    if value is not None and (isinstance(value, bool) or not math.isfinite(as_float(value))):
-        raise ValueError(f"{name} must be a finite number or null, got {value!r:.40}")
-    return None if value is None else float(value)
-
-
-def _numbers(values: Sequence[Any], length: int | None = None) -> tuple[float, ...]:
-    found = tuple(number_of({"numbers": value}, "numbers") for value in values)
-    if None in found or (length is not None and len(found) != length):
-        raise ValueError(f"a list must hold {'finite' if length is None else length} numbers, got {values!r:.40}")
-    return tuple(float(value) for value in found if value is not None)
-
-
-def _estimate(content: Sequence[Any]) -> Estimate:
-    estimate, low, high = _numbers(content, 3)
-    return estimate, low, high
-
-
-def _curve(content: Mapping[str, Any]) -> Curve:
-    times, shares = _numbers(content["times"]), _numbers(content["shares"], len(content["times"]))
-    first, last = (int(v) for v in _numbers(content["totals"], 2))
-    return Curve((first, last), int(content["rows"]), times, shares)

@@ -31,7 +31,7 @@ _CUTS = 5  # thresholds of columns that `cuts` does not name
 
 @dataclass(frozen=True)
 class Question:
-    """A yes/no question about one column.
+    """A yes/no question about one column; raises ValueError for a value that does not fit the operator.
 
     Args:
         column: name of the column.
@@ -42,15 +42,10 @@ class Question:
         decimal: decimal mark of texts that are numbers; empty where none was seen, None where cells are texts.
         unit: what stands beside each number, such as ``"%"``.
 
-    Raises:
-        ValueError: a value that does not fit the operator.
-
     Examples:
         >>> question = Question("age", ">=", 60)
         >>> question.name, question.answers({"age": [71, 59.5, None]}).tolist()
         ('age >= 60', [True, False, False])
-        >>> Question("mode", "not in", ("bus", "car")).name, Question("age", "missing").name
-        ('mode = other', 'age is missing')
     """
 
     column: str
@@ -106,9 +101,8 @@ class Questions(TransformerMixin, BaseEstimator):
     """Turn a table into yes/no questions, zeros and ones, as a scikit-learn transformer.
 
     A column of numbers is asked for thresholds (``age >= 60``), one of texts for its values (``mode = fast``), and one
-    of two values for one of them. Missing values are a question of their own. Texts that are all numbers count as
-    numbers. Questions that all training rows answer alike, and those that equal an earlier one or its opposite, are
-    left out.
+    of two values for one of them. Missing values are a question of their own. Questions that all training rows answer
+    alike, and those that equal an earlier one or its opposite, are left out.
 
     Args:
         cuts: largest number of thresholds of a column of numbers, rounded quantiles of the training rows; or a mapping
@@ -118,13 +112,9 @@ class Questions(TransformerMixin, BaseEstimator):
         forbidden: names of columns and questions that are never asked.
 
     Attributes:
-        questions_: names of the questions, (q,).
-        rules_: the questions as `Question` objects.
+        questions_, rules_: the questions, (q,), by name and as `Question` objects.
         groups_: number of the column of each question, (q,).
         left_out_: reason for each column and question that was left out, by name.
-
-    Raises:
-        ValueError: in `fit`, a parameter or column against its rule; in `transform`, a table that lacks a column.
 
     Examples:
         >>> import pandas as pd

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.cards.card import Card, Searched, check_labels
+from ltr.cards.card import Card, Searched, check_labels, questions_in
 from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
@@ -23,7 +22,7 @@ from ltr.checks import as_float, as_sequence, check_flag, check_number, check_wh
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
 from ltr.demands import RankerKind
-from ltr.exact.card_rules import CardRule
+from ltr.exact.card_rules import CardConditions
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.constraints import Demand
 from ltr.exact.risk import RiskProblem
@@ -79,10 +78,7 @@ class GoodCards(Sequence[Card]):
         return self.cards[place]
 
     def shared(self) -> dict[str, float]:
-        """Return the share of the cards that ask about each column, largest first.
-
-        A column with share 1 is in all good cards; one that is missing is in none.
-        """
+        """Return the share of the cards that ask about each column, largest first; 1 for those in all good cards."""
         found = Counter(column for card in self.cards for column in {q.column for q in card.questions})
         return {name: found[name] / len(self) for name in sorted(found, key=lambda name: (-found[name], name))}
 
@@ -221,18 +217,9 @@ class CardRanker(Ranker):
                 treatment (`uplift_labels`). A series gives the card its name.
             beside: further columns of the rows that `demands` may name, as for `ExactRanker.fit`.
         """
-        self._measure()
-        if self._is_risk:
-            self._check_risk()
-        one_of("ties", self.ties, get_args(Ties))
-        check_flag("one_per_feature", self.one_per_feature)
-        if self.limits is not None and not isinstance(self.limits, Limits):
-            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
-        if self.within is not None:
-            check_number("within", self.within)
-        required = as_sequence("required", self.required, "names of questions")
+        self._check_options()
         questions = Questions(self.cuts, forbidden=self.forbidden).fit(X)
-        for name in required:
+        for name in self.required:
             if name not in questions.questions_:
                 reason = questions.left_out_.get(name, "no such question")
                 raise ValueError(f"required must name questions, got {name!r} ({reason})")
@@ -242,69 +229,82 @@ class CardRanker(Ranker):
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
         names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
-        known = labels
-        if label_kind(labels) != "labels":
-            known = np.zeros(len(labels))
-            for demand in read_all_demands(self.demands):
-                if isinstance(demand, ListDemand) and demand.condition is None:
-                    rule = "demands must be about groups of rows where labels have two fields"
-                    raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
+        plain = label_kind(labels) == "labels"
+        for demand in () if plain else read_all_demands(self.demands):
+            if isinstance(demand, ListDemand) and demand.condition is None:
+                rule = "demands must be about groups of rows where labels have two fields"
+                raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
+        known, whole = labels if plain else np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)
         given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)
-        whole = np.ones(len(labels), dtype=np.bool_)
         asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
         refuse_settled(asked, "Ask for less")
         decisive = [one for one in asked if one.demand is not None]
-        limits = self.limits or Limits()
         self.problem_: CardProblem | RiskProblem | None = self._problem(
             questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
-        self.solution_: Solution | None
-        price = None
-        if decisive:
-            assert isinstance(self.problem_, CardProblem)
-            name = str(self.problem_.statistic)
-            self.solution_, price = solve_under(self.problem_, "cards", limits, name, warm_starts=(), on_progress=None)
-            if self.solution_.value == -math.inf:
-                raise not_met(self.problem_, "cards", limits, decisive, self.solution_, "cards", _REMEDY)
-        else:
-            self.solution_ = solve(self.problem_, "lattice" if self._is_risk else "cards", limits)
-        if self.solution_.status is Status.INFEASIBLE:
-            told = "; ".join(self._conditions(required, questions))
-            raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
-        if self.solution_.value == -math.inf:
-            told = "; ".join(self._conditions(required, questions))
+        found, price = self._solved(self.problem_, decisive)
+        conditions = self._conditions(questions)
+        if found.value == -math.inf:
+            told = "; ".join(conditions)
+            if found.status is Status.INFEASIBLE:
+                raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
             raise ValueError(f"no card that meets all conditions was found in time, raise the time limit: {told}")
+        self.solution_: Solution | None = found
         self.questions_ = questions
-        read = read_labels(labels)
+        read, number = read_labels(labels), len(questions.rules_)
         self.reference_ = Reference.fit(answers, read)
-        found = Card(
+        empty = Card(
             (),
             (),
             str(getattr(y, "name", None) or "positive"),
             statistic=str(self.problem_.statistic),
             ties=self.ties,
             gain=self.gain,
-            bound=self.solution_.bound,
-            status=self.solution_.status.value,
-            searched=Searched(
-                len(questions.rules_),
-                self.max_questions,
-                self.points,
-                float(self.C),
-                self._conditions(required, questions),
-            ),
-            beside=f"{self.reference_.name} on all {len(questions.rules_)} questions",
+            bound=found.bound,
+            status=found.status.value,
+            searched=Searched(number, self.max_questions, self.points, float(self.C), conditions),
+            beside=f"{self.reference_.name} on all {number} questions",
             horizon=self._horizon(read),
-            intercept=self.problem_.intercept(self.solution_.weights)
-            if isinstance(self.problem_, RiskProblem)
-            else None,
+            intercept=self.problem_.intercept(found.weights) if isinstance(self.problem_, RiskProblem) else None,
         )
         points, value = self._chosen(answers)
         if not self._is_risk and self.least_points == 1:
             points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
-        self.card_ = self._card(found, points, value, self.reference_.scores(answers))
+        self.card_ = self._card(empty, points, value, self.reference_.scores(answers))
         self.demands_ = self._outcome(given, asked, answers @ points, points, price)
         return self
+
+    def _check_options(self) -> None:
+        """Refuse wrong options, and for a risk score those that go with rank statistics alone."""
+        self._measure()
+        one_of("ties", self.ties, get_args(Ties))
+        check_flag("one_per_feature", self.one_per_feature)
+        if self.limits is not None and not isinstance(self.limits, Limits):
+            raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
+        if self.within is not None:
+            check_number("within", self.within)
+        as_sequence("required", self.required, "names of questions")
+        rules = {
+            "demands": (len(self.demands) > 0, "be empty"),
+            "ties": (self.ties != "average", "be 'average'"),
+            "within": (self.within not in (None, 0), "be None or 0"),
+        }
+        for name, (wrong, rule) in rules.items() if self._is_risk else ():
+            if wrong:
+                raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
+
+    def _solved(
+        self, problem: CardProblem | RiskProblem, decisive: Sequence[OnTop]
+    ) -> tuple[Solution, DemandPrice | None]:
+        """Return the best card, and what the demands cost; raise ValueError where no card meets them."""
+        limits = self.limits or Limits()
+        if not decisive:
+            return solve(problem, "lattice" if self._is_risk else "cards", limits), None
+        assert isinstance(problem, CardProblem)
+        found, price = solve_under(problem, "cards", limits, str(problem.statistic), warm_starts=(), on_progress=None)
+        if found.value == -math.inf:
+            raise not_met(problem, "cards", limits, decisive, found, "cards", _REMEDY)
+        return found, price
 
     def _answers_and_labels(self, answers: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:  # noqa: ANN401
         """Check the answers to all questions and the labels, of the kind that the statistic is about."""
@@ -359,44 +359,29 @@ class CardRanker(Ranker):
     ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
         missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        given, signs = checked_limits(self.point_limits), signs_of(self.signs, questions)
-        limits = limits_of(given, questions, self.points)
-        rules = [one for one, _ in rules_of(self.rules, questions)]
-        options: dict[str, Any] = {
-            "C": self.C,
-            "points": self.points,
-            "least_points": self.least_points,
-            "max_nonzeros": self.max_questions,
-            "signs": signs,
-            "groups": np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            "required": [questions.questions_.index(name) for name in self.required],
-            "rules": rules,
-            "directions": directions_of(self.one_direction, questions),
-        }
+        limits = checked_limits(self.point_limits)
+        conditions = CardConditions(
+            len(missing),
+            self.max_questions,
+            points=self.points,
+            point_limits=limits_of(limits, questions, self.points),
+            least_points=self.least_points,
+            signs=signs_of(self.signs, questions),
+            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
+            required=[questions.questions_.index(name) for name in self.required],
+            rules=[rule for rule, _ in rules_of(self.rules, questions)],
+            directions=directions_of(self.one_direction, questions),
+        )
         if self._is_risk:
-            own: dict[str, Any] = {"point_limits": limits, "intercept_limits": given.get(INTERCEPT)}
-            return RiskProblem(answers, labels, **options, **own)
-        if limits is not None:
-            options["signs"], never = _signs_only(limits, signs, self.points, questions)
-            options["rules"] = [*rules, *(CardRule([j], at_most=0) for j in never)]
-        options |= {"ties": self.ties, "gain": self.gain, "demands": demands}
-        return CardProblem(answers, labels, self.statistic, **options)
+            intercept = limits.get(INTERCEPT)
+            return RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=intercept)
+        options: dict[str, Any] = {"ties": self.ties, "gain": self.gain, "demands": demands}
+        return CardProblem(answers, labels, self.statistic, self.C, conditions=conditions, **options)
 
     @property
     def _is_risk(self) -> bool:
         """Whether the card is a risk score."""
         return isinstance(self.statistic, str) and self.statistic == LOG_LOSS
-
-    def _check_risk(self) -> None:
-        """Refuse what goes with rank statistics alone."""
-        rules = {
-            "demands": (len(self.demands) > 0, "be empty"),
-            "ties": (self.ties != "average", "be 'average'"),
-            "within": (self.within not in (None, 0), "be None or 0"),
-        }
-        for name, (wrong, rule) in rules.items():
-            if wrong:
-                raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         # ranks have no log loss: where a rank statistic is asked for, it is the AUC
@@ -415,13 +400,7 @@ class CardRanker(Ranker):
         answers = self._features(table)
         return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
         """Return the statistic, see `Ranker.score`; of labels of two fields, and minus the log loss, of all rows."""
         if label_kind(y) == "labels" and not self._is_risk:
             return super().score(X, y, qid, sample_weight)
@@ -431,17 +410,15 @@ class CardRanker(Ranker):
         return math.nan if value is None else value
 
     def certificate(self) -> Certificate:
-        """Return the certificate of the card, which ``ltr verify`` checks in exact arithmetic.
-
-        Raises ValueError for a ranker without its problem: read from a file, a copy or a pickle.
-        """
+        """Return the certificate of the card, which ``ltr verify`` checks; raise ValueError without `problem_`."""
         from ltr.exact.certificate import certify
 
         check_is_fitted(self)
         if self.problem_ is None or self.solution_ is None or self.card_.value is None:
             raise ValueError("certificate needs a ranker fitted in this process: files do not contain its problem")
-        weights = self._points if self._is_risk else self._points / self.problem_.points
-        return certify(self.problem_, replace(self.solution_, weights=weights, value=self.card_.value))
+        most = self.problem_.points if isinstance(self.problem_, CardProblem) else 1
+        solution = replace(self.solution_, weights=self._points / most, value=self.card_.value)
+        return certify(self.problem_, solution)
 
     def _chosen(self, answers: FloatArray) -> tuple[IntArray, float]:
         """Return the points of the card to take, and its value: see `within`."""
@@ -472,24 +449,21 @@ class CardRanker(Ranker):
         """Return the cards within a share of the best value, and the share, halved until there are at most `most`."""
         assert isinstance(self.problem_, CardProblem)
         assert self.solution_ is not None
-        value = self.solution_.value
+        value, share = self.solution_.value, within
         slack = 1e-9 * max(1.0, self.problem_.trivial_bound)
-        for trial in range(_HALVINGS + 1):
-            share = within / 2**trial if trial < _HALVINGS else 0.0
+        while True:
             try:
                 threshold = value - share * abs(value) - slack
                 return self.problem_.good_cards(threshold, most, available_threads(), time_limit), share
             except ValueError:
                 if share == 0:
                     raise
-        raise AssertionError("unreachable")
+            share = share / 2 if share > within / 2**_HALVINGS else 0.0
 
     def good_cards(self, within: float = 0.01, most: int = 100) -> GoodCards:
         """Return all cards whose value is close to that of the best one, so that an expert may choose.
 
-        Args:
-            within: largest loss, as a share of the best value. It is halved until at most `most` cards are left.
-            most: largest number of cards.
+        The loss is up to `within` as a share of the best value, which is halved until at most `most` cards are left.
 
         Raises:
             ValueError: a ranker without its problem, or more than `most` cards that are as good as the best one.
@@ -513,17 +487,16 @@ class CardRanker(Ranker):
         card = replace(empty, questions=rules, points=tuple(int(points[j]) for j in used), value=float(value))
         return card.with_totals("training", (self.problem_.X @ points).astype(np.int64), self.problem_.y, beside)
 
-    def _conditions(self, required: Sequence[str], questions: Questions) -> tuple[str, ...]:
+    def _conditions(self, questions: Questions) -> tuple[str, ...]:
         """Return the conditions on the cards in words."""
         found = ["at most one question of a column"] if self.one_per_feature else []
-        found += [
-            f"points of {name} not {'below' if sign == '+' else 'above'} 0" for name, sign in (self.signs or {}).items()
-        ]
+        sides = {"+": "below", "-": "above"}
+        found += [f"points of {name} not {sides[sign]} 0" for name, sign in (self.signs or {}).items()]
         for name, (low, high) in checked_limits(self.point_limits).items():
             if name != INTERCEPT or self._is_risk:
                 found.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
         found += [f"points of size {self.least_points} or more"] if self.least_points > 1 else []
-        found += [f"with {name}" for name in required]
+        found += [f"with {name}" for name in self.required]
         found += [words for _, words in rules_of(self.rules, questions)]
         if self.one_direction is not False:
             names = () if isinstance(self.one_direction, bool | np.bool_) else self.one_direction
@@ -597,41 +570,24 @@ class CardRanker(Ranker):
         return np.zeros((1, len(self.questions_.rules_)))
 
     def _fitted_state(self) -> dict[str, Any]:
-        rules = [dataclasses.asdict(rule) for rule in self.questions_.rules_]
+        rules = [asdict(rule) for rule in self.questions_.rules_]
         questions = {"rules": rules, "groups": self.questions_.groups_, "left_out": self.questions_.left_out_}
-        reference = dataclasses.asdict(self.reference_)
-        return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": reference}
+        return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": asdict(self.reference_)}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         super()._restore(fitted)
         self.card_ = Card.from_dict(fitted["card_"])
-        self.reference_ = Reference.from_dict(fitted["reference_"])
+        name, coefficients, intercept = fitted["reference_"].values()
+        self.reference_ = Reference(name, tuple(coefficients), intercept)
         state = fitted["questions_"]
         questions = Questions(self.cuts, forbidden=self.forbidden)
-        questions.rules_ = tuple(Question(**{**rule, "value": _value(rule["value"])}) for rule in state["rules"])
+        questions.rules_ = questions_in(state["rules"])
         questions.groups_, questions.left_out_ = state["groups"].numpy(), state["left_out"]
         questions.questions_ = [rule.name for rule in questions.rules_]
         questions.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             questions.feature_names_in_ = self.feature_names_in_
         self.questions_, self.solution_, self.problem_, self.demands_ = questions, None, None, None
-
-
-def _signs_only(limits: IntArray, signs: IntArray, points: int, questions: Questions) -> tuple[IntArray, list[int]]:
-    """Return what limits of points say of signs, and the questions without points; refuse other limits."""
-    known = {(-points, points): 0, (0, points): 1, (-points, 0): -1, (0, 0): 0}
-    found, never = signs.copy(), []
-    for j, (low, high) in enumerate(limits.tolist()):
-        if (low, high) not in known:
-            rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
-            got = f"{low} to {high} for {questions.questions_[j]!r}"
-            hint = f"the search for a rank statistic knows no others, statistic {LOG_LOSS!r} does"
-            raise ValueError(f"point_limits must be {rule}, got {got}: {hint}")
-        sign = known[low, high]
-        if (low, high) == (0, 0) or sign * signs[j] < 0:
-            never.append(j)
-        found[j] = signs[j] or sign
-    return found, never
 
 
 def _answers_in(graph: OnnxGraph, rule: Question, number: bool) -> str:
@@ -656,7 +612,3 @@ def _cut(rule: Question) -> float:
     if rule.operator == "=" and rule.value in ("0", "1"):
         return 0.5
     raise TypeError(f"a card of numbers scores features, got the question {rule.name!r}")
-
-
-def _value(value: Any) -> Any:  # noqa: ANN401 (of a question)
-    return tuple(value) if isinstance(value, list) else value

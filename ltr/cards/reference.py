@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +43,6 @@ class Reference:
             return cls("least squares of the effect", tuple(found.tolist()), float(z.mean() - center @ found))
         ranker = LogisticRegressionRanker(_STRENGTH, standardize=False).fit(answers, y)
         return cls("logistic regression", tuple(ranker.coef_.tolist()), ranker.intercept_)
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> Reference:
-        """Return the score that `dataclasses.asdict` described."""
-        return cls(content["name"], tuple(content["coefficients"]), content["intercept"])
 
     def scores(self, answers: FloatArray) -> FloatArray:
         """Return the scores of rows with these answers, (n,)."""

@@ -33,26 +33,21 @@ def text(card: Card) -> str:
         lines += [*(f"  {line}" for line in above), f"  {last:<{_WIDTH - 10}}{points:>4}"]
     for begin in range(0, len(card.counts), _SIDE_BY_SIDE):
         part = card.counts[begin : begin + _SIDE_BY_SIDE]
-        chances = card.chances
-        heads, margin = [f"{_plain(counts.name):.30}" for counts in part], 7 if chances else 0
-        lines += ["", " " * (9 + margin) + "".join(f"{head:<32}" for head in heads).rstrip()]
         head = f"     rows{card.measure.partition(' ')[0]:>8}  90 % interval"
-        lines += [f" total{' chance' if chances else ''}" + "".join(f"{head:<32}" for _ in part).rstrip()]
-        for total in _totals(part):
-            chance = f"{_chance(card, total):>7}" if chances else ""
-            cells = "".join(f"  {_cell(counts, total, card.measure):<30}" for counts in part).rstrip()
-            lines.append(f"{total:>6}{chance}{cells}")
-    facts = _facts(card, _plain)
-    lines += [""] * bool(facts)
-    for fact in facts:
-        lines += textwrap.wrap(fact, _WIDTH)
-    return "\n".join(lines)
+        names = [" " * (16 if card.chances else 9), *(f"{f'{_plain(counts.name):.30}':<32}" for counts in part)]
+        lines += ["", "".join(names).rstrip()]
+        lines += [f" total{' chance' if card.chances else ''}" + "".join(f"{head:<32}" for _ in part).rstrip()]
+        for total, chance, cells in _rows(card, part):
+            parts = "".join(f"  {_cell(*cell, wide=card.measure == 'effect'):<30}" for cell in cells).rstrip()
+            lines.append(f"{total:>6}{f'{chance:>7}' if chance else ''}{parts}")
+    facts = [line for fact in _facts(card, _plain) for line in textwrap.wrap(fact, _WIDTH)]
+    return "\n".join([*lines, *([""] if facts else []), *facts])
 
 
-def _cell(counts: Counts, total: int, measure: str) -> str:
-    rows, found, interval = _shares(counts, total, measure)
+def _cell(rows: str, found: str, interval: str, *, wide: bool) -> str:
+    """Return the text of one data set in a row; intervals of effects have signs, and are wide."""
     low, _, high = interval.partition(" to ")
-    if measure == "effect" and interval:
+    if wide and interval:
         return f"{rows:>5}{found:>8}{low:>7} to {high:>6}"
     return f"{rows:>7}{found:>8}{low:>6} to {high:>5}" if interval else f"{rows:>7}"
 
@@ -62,14 +57,13 @@ def markdown(card: Card) -> str:
     lines = [f"**Card for {_in_markdown(card.label)}**", "", "| question | points |", "| --- | ---: |"]
     lines += [f"| {name} | {points} |" for name, points in _lines(card, _in_markdown)]
     if card.counts:
-        heads = [f"{_in_markdown(c.name)}: rows | {card.measure} | 90 % interval" for c in card.counts]
-        first = [*(["chance"] if card.chances else []), *heads]
-        columns = 3 * len(heads) + bool(card.chances)
-        lines += ["", f"| total | {' | '.join(first)} |", f"| ---: |{' ---: |' * columns}"]
-        for total in _totals(card.counts):
-            cells = [_chance(card, total)] if card.chances else []
-            cells += [cell for counts in card.counts for cell in _shares(counts, total, card.measure)]
-            lines.append(f"| {total} | {' | '.join(cells)} |")
+        heads = ["total", *(["chance"] if card.chances else [])]
+        for counts in card.counts:
+            heads += [f"{_in_markdown(counts.name)}: rows", card.measure, "90 % interval"]
+        lines += ["", f"| {' | '.join(heads)} |", f"|{' ---: |' * len(heads)}"]
+        for total, chance, cells in _rows(card, card.counts):
+            every = [str(total), *([chance] if chance else []), *(text for cell in cells for text in cell)]
+            lines.append(f"| {' | '.join(every)} |")
     facts = _facts(card, _in_markdown)
     return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
 
@@ -96,9 +90,9 @@ _FRAGMENT = """\
 <tr><th>total</th>{% if card.chances %}<th>chance</th>{% endif -%}
 {% for c in card.counts -%}
 <th>rows</th><th>{{ card.measure }}</th><th>90 % interval</th><th></th>{% endfor %}</tr>
-{% for total in totals %}<tr><td>{{ total }}</td>{% if card.chances %}<td>{{ chance(card, total) }}</td>{% endif -%}
+{% for total, chance, cells in rows %}<tr><td>{{ total }}</td>{% if chance %}<td>{{ chance }}</td>{% endif -%}
 {% for c in card.counts %}
-{%- for cell in shares(c, total, card.measure) %}<td>{{ cell }}</td>{% endfor %}
+{%- for cell in cells[loop.index0] %}<td>{{ cell }}</td>{% endfor %}
 {%- set found = c.estimate(total) %}<td class="bar">{% if found -%}
 <div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
 {%- endfor %}</tr>
@@ -136,9 +130,7 @@ def html(card: Card, *, page: bool) -> str:
     return template.render(
         card=card,
         lines=_lines(card, _plain),
-        totals=_totals(card.counts),
-        shares=_shares,
-        chance=_chance,
+        rows=_rows(card, card.counts),
         facts=_facts(card, _plain),
         widest=_widest(card),
         curves=_lines_of_curves(card),
@@ -274,9 +266,14 @@ def _shares(counts: Counts, total: int, measure: str) -> tuple[str, str, str]:
     return str(rows), numbers[0] + unit, f"{numbers[1]} to {numbers[2]}{unit}"
 
 
-def _chance(card: Card, total: int) -> str:
-    """Return the chance at a total as text."""
-    return f"{100 * float(card.chance([total])[0]):.0f} %"
+def _rows(card: Card, counts: Sequence[Counts]) -> list[tuple[int, str, list[tuple[str, str, str]]]]:
+    """Return each total with its chance as text, empty for a card without, and what `_shares` says of each data set."""
+    totals = _totals(counts)
+    chances = (
+        [f"{100 * chance:.0f} %" for chance in card.chance(totals).tolist()] if card.chances else [""] * len(totals)
+    )
+    cells = [[_shares(part, total, card.measure) for part in counts] for total in totals]
+    return list(zip(totals, chances, cells, strict=True))
 
 
 def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:

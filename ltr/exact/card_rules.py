@@ -1,23 +1,23 @@
-"""What a card may look like: rules on its columns, signs, groups and directions.
-
-A rule is about so many of some columns, always or where the card has one of others.
-"""
+"""What a card may look like: how many points, of which columns, and rules on what these have in common."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import as_numbers, as_sequence, is_whole
+from ltr.checks import as_numbers, as_sequence, check_whole, is_whole
 from ltr.exact.constraints import set_fields
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
+
+MOST_POINTS = 1_000
+"""Largest size of the points of a column."""
 
 MOST_QUESTIONS = 6
 """Largest number of questions for which the search of all sets of columns can prove a rank statistic."""
@@ -34,14 +34,7 @@ class CardRule:
     columns 3 and 4 not both               ``CardRule([3, 4], at_most=1)``
     =====================================  ==========================================
 
-    Args:
-        columns: column numbers, at least one.
-        at_least: least number of them.
-        at_most: largest number of them; None for no limit.
-        when: columns of which the card must have one for the rule to hold; none for a rule that always does.
-
-    Raises:
-        ValueError: an argument breaks its rule.
+    Without `at_most` there is no limit, without `when` the rule always holds.
 
     Examples:
         >>> rule = CardRule([4, 5], at_least=1, when=[3])
@@ -88,74 +81,98 @@ class CardRule:
 
     def content(self) -> dict[str, Any]:
         """Return the rule as a certificate file describes it."""
-        numbers = {"columns": list(self.columns), "at_least": self.at_least, "at_most": self.at_most}
-        return numbers | ({"when": list(self.when)} if self.when else {})
+        columns = {"columns": list(self.columns), "when": list(self.when)}
+        return {**columns, "at_least": self.at_least, "at_most": self.at_most}
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class CardConditions:
-    """What points a card of d columns may have, besides how large they are.
+    """What points a card of d columns may have; `CardProblem` and `RiskProblem` take all but d as arguments.
 
     Args:
         d: number of columns.
         max_nonzeros: largest number of columns with points.
-        free: columns that `max_nonzeros` does not count.
-        signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,); None for any.
-        groups: number of the group of each column, or -1, (d,): a card has at most one column of a group; None for no
-            groups.
+        points: largest size of the points of a column, from 1 to 1,000.
+        point_limits: least and largest points of each column, (d, 2), instead of -points and points; where 0 is not
+            between them, the column is required.
+        least_points: least size of points other than 0, for all columns or for each, (d,).
+        signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,).
+        free: columns that `max_nonzeros` does not count, and that have no price.
+        groups, directions: number of the group of each column, or -1, (d,): a card has at most one column of a group,
+            and points of one sign in a direction, as the thresholds of one feature should.
         required: columns that every card must have.
         rules: further rules on the columns of a card.
-        directions: number of the group of each column, or -1, (d,): all points of a group are above 0, or all below;
-            None for no groups.
+
+    Attributes:
+        least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
 
     Raises:
         ValueError: an argument breaks its rule.
 
     Examples:
         >>> conditions = CardConditions(3, 2, signs=[1, 0, 0], rules=[CardRule([2], at_most=0)])
-        >>> [conditions.admits(np.array(points)) for points in ([1, -2, 0], [-1, 2, 0], [1, 0, 3])]
-        [True, False, False]
+        >>> [conditions.admits(np.array(points)) for points in ([1, -2, 0], [-1, 2, 0], [1, 0, 3], [6, 0, 0])]
+        [True, False, False, False]
     """
 
+    d: int
     max_nonzeros: int
-    free: tuple[int, ...]
+    points: int
+    point_limits: IntArray
+    least_points: IntArray
     signs: IntArray
+    free: tuple[int, ...]
     groups: IntArray
     required: tuple[int, ...]
     rules: tuple[CardRule, ...]
     directions: IntArray
+    least: IntArray = field(init=False)
+    largest: IntArray = field(init=False)
 
     def __init__(
         self,
         d: int,
-        max_nonzeros: int,
+        max_nonzeros: int = 4,
         *,
-        free: Sequence[int] = (),
+        points: int = 5,
+        point_limits: ArrayLike | None = None,
+        least_points: ArrayLike = 1,
         signs: ArrayLike | None = None,
+        free: Sequence[int] = (),
         groups: ArrayLike | None = None,
         required: Sequence[int] = (),
         rules: Sequence[CardRule] = (),
         directions: ArrayLike | None = None,
     ) -> None:
-        own_signs = whole_numbers("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
-        own_groups = whole_numbers("groups", np.full(d, -1) if groups is None else groups, d, -1, 2**31 - 1)
-        columns = as_sequence("required", required, "column numbers")
-        if not all(is_whole(j) and 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"required must hold different column numbers from 0 to {d - 1}, got {columns!r}")
-        if len({*columns} - {*free}) > max_nonzeros:
-            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {len({*columns} - {*free})}")
-        of = own_groups[[int(j) for j in columns]]
+        check_whole("max_nonzeros", max_nonzeros, 1)
+        if not is_whole(points) or not 1 <= points <= MOST_POINTS:
+            raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
+        limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
+        given = as_numbers("least_points", least_points)
+        sizes = _whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
+        sizes = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
+        own_signs = _whole_numbers("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
+        for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
+            set_fields(self, **{name: sign * np.where((own_signs != -sign) & (end >= sizes), end, 0)})
+        members = {
+            name: _whole_numbers(name, np.full(d, -1) if given is None else given, d, -1, 2**31 - 1)
+            for name, given in (("groups", groups), ("directions", directions))
+        }
+        uncounted, needed = checked_columns("free", free, d), set(checked_columns("required", required, d))
+        needed |= set(np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist())
+        if len(needed - {*uncounted}) > max_nonzeros:
+            got = len(needed - {*uncounted})
+            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {got}")
+        of = members["groups"][sorted(needed)]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
-            raise ValueError(f"required must hold at most one column of a group, got {columns!r}")
+            raise ValueError(f"required must hold at most one column of a group, got {sorted(needed)!r}")
         own_rules = as_sequence("rules", rules, "CardRule(columns, at_least=1)")
         for at, rule in enumerate(own_rules):
             if not isinstance(rule, CardRule) or max((*rule.columns, *rule.when)) >= d:
                 raise ValueError(f"rules[{at}] must be a CardRule of columns from 0 to {d - 1}, got {rule!r:.120}")
-        none = np.full(d, -1)
-        own_directions = whole_numbers("directions", none if directions is None else directions, d, -1, 2**31 - 1)
-        set_fields(self, free=tuple(sorted(free)))
-        set_fields(self, max_nonzeros=int(max_nonzeros), signs=own_signs, groups=own_groups, rules=own_rules)
-        set_fields(self, required=tuple(sorted(map(int, columns))), directions=own_directions)
+        set_fields(self, d=d, max_nonzeros=int(max_nonzeros), points=int(points), point_limits=limits)
+        set_fields(self, least_points=sizes, signs=own_signs, free=uncounted, required=tuple(sorted(needed)))
+        set_fields(self, rules=own_rules, **members)
 
     @cached_property
     def all_rules(self) -> tuple[CardRule, ...]:
@@ -170,25 +187,45 @@ class CardConditions:
         turns = {(int(self.directions[j]), bool(points[j] > 0)) for j in used if self.directions[j] >= 0}
         return (
             len({*used.tolist()} - {*self.free}) <= self.max_nonzeros
-            and bool(np.all(points[used] * self.signs[used] >= 0))
+            and bool(np.all((self.least <= points) & (points <= self.largest)))
+            and bool(np.all(np.abs(points[used]) >= self.least_points[used]))
             and len({group for group, _ in turns}) == len(turns)
             and all(rule.admits(used.tolist()) for rule in self.all_rules)
         )
 
     def content(self) -> dict[str, Any]:
         """Return the conditions as a certificate file describes them."""
+        arrays = ("least", "largest", "least_points", "groups", "directions")
         return {
             "max_nonzeros": self.max_nonzeros,
-            **({"free": list(self.free)} if self.free else {}),
-            "signs": self.signs.tolist(),
-            "groups": self.groups.tolist(),
+            **{name: getattr(self, name).tolist() for name in arrays},
+            "free": list(self.free),
             "required": list(self.required),
-            **({"rules": [rule.content() for rule in self.rules]} if self.rules else {}),
-            **({"directions": self.directions.tolist()} if np.any(self.directions >= 0) else {}),
+            "rules": [rule.content() for rule in self.rules],
         }
 
 
-def whole_numbers(name: str, values: ArrayLike, d: int, least: int, most: int) -> IntArray:
+def conditions_of(d: int, given: CardConditions | None, options: dict[str, Any]) -> CardConditions:
+    """Return the conditions that a problem of d columns was given, or makes of its other arguments."""
+    if given is None:
+        return CardConditions(d, **options)
+    if options or given.d != d:
+        instead = f" beside {', '.join(options)}" if options else f" of {given.d} columns"
+        raise ValueError(
+            f"conditions must be of the {d} columns of X, and given without their fields, got some{instead}"
+        )
+    return given
+
+
+def checked_columns(name: str, given: Sequence[int], d: int) -> tuple[int, ...]:
+    """Return different column numbers below d in ascending order; raise ValueError for anything else."""
+    columns = as_sequence(name, given, "column numbers")
+    if not all(is_whole(j) and 0 <= j < d for j in columns) or len(set(columns)) < len(columns):
+        raise ValueError(f"{name} must hold different column numbers from 0 to {d - 1}, got {columns!r}")
+    return tuple(sorted(map(int, columns)))
+
+
+def _whole_numbers(name: str, values: ArrayLike, d: int, least: int, most: int) -> IntArray:
     """Return one whole number per column, (d,); raise ValueError for others, or for one out of range."""
     numbers = as_numbers(name, values)
     if numbers.shape != (d,):
@@ -196,4 +233,16 @@ def whole_numbers(name: str, values: ArrayLike, d: int, least: int, most: int) -
     wrong = ~((numbers == np.rint(numbers)) & (numbers >= least) & (numbers <= most))
     if wrong.any():
         raise ValueError(f"{name} must hold whole numbers from {least} to {most}, got {numbers[wrong][0]:g}")
+    return numbers.astype(np.int64)
+
+
+def _limits(point_limits: ArrayLike, d: int) -> IntArray:
+    numbers = as_numbers("point_limits", point_limits)
+    if numbers.shape != (d, 2):
+        rule = f"the least and the largest points of each column, ({d}, 2)"
+        raise ValueError(f"point_limits must hold {rule}, got shape {numbers.shape}")
+    for j, (least, largest) in enumerate(numbers.tolist()):
+        if not (-MOST_POINTS <= least <= largest <= MOST_POINTS and least.is_integer() and largest.is_integer()):
+            rule = f"two whole numbers from -{MOST_POINTS:,} to {MOST_POINTS:,}, the least first"
+            raise ValueError(f"point_limits[{j}] must be {rule}, got {least:g} and {largest:g}")
     return numbers.astype(np.int64)

@@ -1,8 +1,4 @@
-"""The statistics of cards: what the totals of a card are worth, with rows of equal totals tied.
-
-A statistic is one of ranks, the area under the uplift curve among them, or the share of comparable pairs of times that
-are in order.
-"""
+"""The statistics of cards, with rows of equal totals tied: those of ranks, and the share of pairs of times in order."""
 
 from __future__ import annotations
 
@@ -152,7 +148,7 @@ class CardConcordance(Problem):
 
     def ranking_content(self) -> dict[str, Any]:
         """Return the statistic of a demand as a certificate file describes it."""
-        return {"kind": "graded", **self.stated()}
+        return self.stated()
 
 
 CardStatistic = CardRanking | CardConcordance
@@ -160,11 +156,7 @@ CardStatistic = CardRanking | CardConcordance
 
 
 def card_statistic(X: FloatArray, y: Any, statistic: RankStatistic | str, **options: Any) -> CardStatistic:  # noqa: ANN401
-    """Return the statistic of cards for the rows of X and labels of any kind.
-
-    Raises:
-        ValueError: labels of another kind than the statistic is about.
-    """
+    """Return the statistic of cards for the rows of X and labels of the kind that it is about."""
     parsed = RankStatistic.parse(statistic)
     parsed.check_kind(label_kind(y))
     if parsed.kind.labels == "times":

@@ -1,46 +1,40 @@
 r"""Scoring systems: few yes/no questions, small whole numbers of points, and a proof that none ranks better.
 
-A *card* gives points w_j in {-most, ..., most} to the columns of a matrix of zeros and ones, or of other numbers, at
-most k of them other than 0. The total of a row is ``sum_j w_j x_j``, and rows are ordered by their totals. The search
-finds the card with the largest value of
+A *card* gives points w_j in {-most, ..., most} to at most k columns of zeros and ones, or of other numbers. Rows are
+ordered by their totals ``sum_j w_j x_j``, and the card with the largest value of
 
-    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0},
+    E[sum_i gain_i * a[rank_i]]  -  C * #{j : w_j != 0}
 
-or of the share of comparable pairs in order (``c_index``) where labels are times until an event, or of the area under
-the uplift curve (``auuc``) where they are outcomes of a treatment (`ltr.outcomes`).
+is searched, or that of a statistic of times until an event or of treatments (`ltr.outcomes`). Cards tie by design: the
+expectation over all orders of rows with equal totals counts (``ties="average"``; for AUC, ties count half), or the
+worst of these orders (``ties="resolved"``). Totals are exact: numbers are read as the decimals that they are printed
+as, so that 0.1 + 0.2 ties with 0.3.
 
-Cards tie by design, so the expectation over all orders of rows with equal totals is what counts
-(``ties="average"``; for AUC, ties count half). With ``ties="resolved"`` it is the worst of these orders, as for other
-weights. The search is compiled (`ltr/native/cards.h` explains it): it looks at all sets of columns, bounds each by
-the order of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers
-follow, by the search of `ltr.exact.points`.
-
-With demands on other statistics, the search finds the best of the cards that meet them, or proves that none does.
-
-Totals are exact: numbers are read as the decimals that they are printed as, so that 0.1 + 0.2 ties with 0.3.
-
-In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
+The search is compiled (`ltr/native/cards.h` explains it): it looks at all sets of columns, bounds each by the order
+of its patterns, and searches the points of the few sets that remain. Sets with a column of other numbers follow, by the
+search of `ltr.exact.points`. In `solve`, whose weights lie in [-1, 1], a card is the weights ``points / most``.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ltr.checks import is_whole, one_of
-from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule
+from ltr.checks import one_of
+from ltr.exact import tuning
+from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule, conditions_of
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import Demand, set_fields
-from ltr.exact.points import MOST_SETS, SMALLEST, PointSets, count_sets, run, sets_of, watch
+from ltr.exact.points import SMALLEST, PointSets, count_sets, run, sets_of, watch
 from ltr.exact.problem import (
     Demanded,
     FloatArray,
@@ -54,9 +48,12 @@ from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
 from ltr.native import PointSearch
-from ltr.statistics import RankStatistic
+from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
 
+_Found = TypeVar("_Found")
+
+_MOST_POINTS = 100  # of a column
 _MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 _EQUAL = 1e-12  # difference of equal values due to rounding, relative to the statistic's size
 _TOLERANCE = 2e-13  # that of the compiled search of yes/no columns
@@ -75,23 +72,14 @@ class CardProblem(Problem):
         statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, ``auuc`` for treatments. The
             former takes yes/no columns only.
         C: price of each question of a card, >= 0.
-        points: largest number of points of an answer, from 1 to 100.
-        least_points: smallest size of the points of a question that a card asks, from 1 to `points`. Others than 1 go
-            with yes/no columns.
-        max_nonzeros: largest number of questions of a card, from 1 to 6; ``points ** max_nonzeros`` must be at most
-            100,000.
         ties: ``"average"`` or ``"resolved"``; the latter for labels of two values.
-        signs: for each column, 1 for points above 0, -1 for points below, 0 for any, (d,); None for any.
-        groups: number of the group of each column, or -1, (d,): a card has at most one column of a group, such as the
-            thresholds of one feature; None for no groups.
-        required: columns that every card must have.
-        rules: further `CardRule` on the columns of a card, such as at least one of some.
-        directions: number of the group of each column, or -1, (d,): all points of a group are above 0, or all below,
-            as those of the thresholds of one feature should; None for no groups. It goes with yes/no columns.
         gain: how graded labels become gains, as for `RerankProblem`.
         demands: rank statistics of the same rows, of these or other labels, that a card must bring to a least value.
             Rows with equal totals count as `ties` states: in the mean of their orders, or in the worst one for the
             labels that ask.
+        conditions: what points a card may have; its fields may be given as arguments instead. Points go up to 100,
+            questions up to 6, and ``points ** max_nonzeros`` up to 100,000; points of a column are limited to one sign
+            or to 0 only. Least points above 1, the same for all columns, and directions go with yes/no columns.
 
     Attributes:
         unit: power of ten that makes all numbers of X whole; 1 for yes/no columns.
@@ -111,35 +99,25 @@ class CardProblem(Problem):
         >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3, demands=[asked])
         >>> problem.feasible(np.array([3, 2]) / 3), problem.feasible(np.array([-3, 2]) / 3)
         (False, True)
-        >>> from ltr.outcomes import survival_labels
-        >>> times = survival_labels([1.0, 3.0, 2.0, 5.0], [True, True, False, False])
-        >>> CardProblem(X, times, "c_index", points=3).evaluate(np.array([2, 1]) / 3)
-        1.0
     """
 
     X: FloatArray
     y: NDArray[Any]
     statistic: RankStatistic
     C: float
-    points: int
-    least_points: int
-    max_nonzeros: int
     ties: Ties
-    signs: IntArray
-    groups: IntArray
-    required: tuple[int, ...]
-    rules: tuple[CardRule, ...]
-    directions: IntArray
     gain: Gain
     demands: tuple[Demand, ...]
+    conditions: CardConditions = field(repr=False)
+    points: int = field(init=False)
+    max_nonzeros: int = field(init=False)
+    required: tuple[int, ...] = field(init=False)
     gains: FloatArray = field(init=False)
-    demanded: tuple[Demanded, ...] = field(init=False, repr=False)
+    demanded: tuple[Demanded, ...] = field(init=False)
     unit: int = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
-    free: tuple[int, ...] = field(init=False)
-    _ranking: CardStatistic = field(init=False, repr=False)
-    conditions: CardConditions = field(init=False, repr=False)
+    _ranking: CardStatistic = field(init=False)
 
     def __init__(
         self,
@@ -148,57 +126,34 @@ class CardProblem(Problem):
         statistic: RankStatistic | str = "auc",
         C: float = 0.0,
         *,
-        points: int = 5,
-        least_points: int = 1,
-        max_nonzeros: int = 4,
         ties: Ties = "average",
-        signs: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        required: Sequence[int] = (),
-        rules: Sequence[CardRule] = (),
-        directions: ArrayLike | None = None,
         gain: Gain = "exp2",
         demands: Sequence[Demand] = (),
+        conditions: CardConditions | None = None,
+        **options: Any,  # noqa: ANN401 (fields of `conditions`)
     ) -> None:
         features = finite_features(X)
-        d = features.shape[1]
-        if not is_whole(points) or not 1 <= points <= 100:
-            raise ValueError(f"points must be an integer from 1 to 100, got {points!r}")
-        if not is_whole(least_points) or not 1 <= least_points <= points:
-            raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {least_points!r}")
-        if not is_whole(max_nonzeros) or not 1 <= max_nonzeros <= MOST_QUESTIONS:
-            raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {max_nonzeros!r}")
-        if points**max_nonzeros > _MOST_ORDERS:
-            most = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
-            raise ValueError(f"max_nonzeros must be at most {most} for points = {points}, got {max_nonzeros}")
-        unit = _unit_of(features, points * max_nonzeros)
+        conditions = conditions_of(features.shape[1], conditions, options)
+        points, most = conditions.points, conditions.max_nonzeros
+        _check_conditions(conditions)
+        unit = _unit_of(features, points * most)
         one_of("ties", ties, get_args(Ties))
-        of_cards: dict[str, Any] = {"ties": ties, "points": int(points), "unit": unit}
+        of_cards: dict[str, Any] = {"ties": ties, "points": points, "unit": unit}
         check_price_and_margin(C, 1.0)
         ranking = card_statistic(features, y, statistic, gain=gain, **of_cards)
-        if ranking.times is not None and np.any((features != 0) & (features != 1)):
-            row, column = np.argwhere((features != 0) & (features != 1))[0]
-            got = f"{float(features[row, column])!r} at row {row}, column {column}"
-            raise ValueError(f"X must hold answers 0 and 1 for {statistic}, got {got}")
-        conditions = CardConditions(
-            d,
-            max_nonzeros,
-            signs=signs,
-            groups=groups,
-            required=required,
-            rules=rules,
-            directions=directions,
-        )
-        if np.any(conditions.directions >= 0) and np.any((features != 0) & (features != 1)):
-            raise ValueError("directions go with yes/no columns: X must hold 0 and 1 only")
-        for name in ("max_nonzeros", "signs", "groups", "required", "rules", "directions"):
-            set_fields(self, **{name: getattr(conditions, name)})
-        if least_points > 1 and np.any((features != 0) & (features != 1)):
-            raise ValueError(f"least_points must be 1 where X has other numbers than 0 and 1, got {least_points}")
-        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C))
-        set_fields(self, points=int(points), least_points=int(least_points))
+        others = np.argwhere((features != 0) & (features != 1))
+        for name, asked in (
+            (str(ranking.statistic), ranking.times is not None),
+            ("directions", bool(np.any(conditions.directions >= 0))),
+            ("least_points above 1", int(conditions.least_points.max()) > 1),
+        ):
+            if asked and len(others):
+                row, column = others[0]
+                got = f"{float(features[row, column])!r} at row {row}, column {column}"
+                raise ValueError(f"X must hold answers 0 and 1 for {name}, got {got}")
+        set_fields(self, X=features, y=ranking.y, statistic=ranking.statistic, C=float(C), points=points, unit=unit)
         set_fields(self, ties=ties, gain=gain, gains=ranking.gains, _ranking=ranking, conditions=conditions)
-        set_fields(self, margin=1.0, constraints=None, free=(), unit=unit)
+        set_fields(self, max_nonzeros=most, required=conditions.required, margin=1.0, constraints=None)
 
         def problem_of(ties: Ties | None = None, **options: Any) -> CardStatistic:  # noqa: ANN401
             return card_statistic(features, **options, **of_cards | ({} if ties is None else {"ties": ties}))
@@ -228,11 +183,6 @@ class CardProblem(Problem):
         return self._ranking.shift
 
     @property
-    def whole_numbers(self) -> IntArray:
-        """The numbers of X times `unit`, (n, d)."""
-        return np.rint(self.X * self.unit).astype(np.int64)
-
-    @property
     def numeric(self) -> NDArray[np.bool_]:
         """Whether each column has other numbers than 0 and 1, (d,)."""
         return np.any((self.X != 0) & (self.X != 1), axis=0)
@@ -251,7 +201,6 @@ class CardProblem(Problem):
         points = np.rint(weights).astype(np.int64)
         return (
             bool(np.all(np.abs(weights - points) <= tolerance))
-            and bool(np.all((points == 0) | (np.abs(points) >= self.least_points)))
             and self.conditions.admits(points)
             and all(demanded.met(points / self.points) for demanded in self.demanded)
         )
@@ -266,23 +215,18 @@ class CardProblem(Problem):
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``card``."""
+        whole = np.rint(self.X * self.unit).astype(np.int64)
         return {
             "kind": "card",
             "C": self.C,
             "points": self.points,
-            **({"least_points": self.least_points} if self.least_points > 1 else {}),
             "ties": self.ties,
             **self.conditions.content(),
             **self._ranking.stated(),
-            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
-            **self._answers(),
+            "demands": [demanded.content() for demanded in self.demanded],
+            "unit": self.unit,
+            "X": [" ".join(map(str, row)) for row in whole.tolist()],
         }
-
-    def _answers(self) -> dict[str, Any]:
-        """Return the table for a certificate: a digit for each answer, or whole numbers and their unit."""
-        if self.numeric.any():
-            return {"unit": self.unit, "X": [" ".join(map(str, row)) for row in self.whole_numbers.tolist()]}
-        return {"X": ["".join("01"[int(answer)] for answer in row) for row in self.X]}
 
     def describe(self) -> str:
         """Return the problem in a few words, for error messages."""
@@ -294,57 +238,43 @@ class CardProblem(Problem):
     def good_cards(
         self, threshold: float, most: int = 1_000, threads: int = 1, time_limit: float | None = None
     ) -> list[tuple[float, IntArray]]:
-        """Return all cards whose value is at least a threshold, with their values, best first.
+        """Return all cards whose value is at least a threshold, with their values, best first: at most `most`.
 
         Cards of the same columns that order all possible rows alike, such as (1, 1) and (2, 2), count once.
 
-        Args:
-            threshold: least value.
-            most: largest number of cards.
-            threads: number of threads.
-            time_limit: seconds for the search; None for no limit.
-
         Raises:
             ValueError: more cards than `most`.
-            TimeoutError: the search takes longer than `time_limit`.
+            TimeoutError: the search takes longer than `time_limit`, in seconds.
         """
-        found, began = [], time.monotonic()
-        none = np.zeros(self.d)
-        if self._search() is None and self.feasible(none) and self.evaluate(none) >= threshold:
-            found.append((self.evaluate(none), self.points_of(none)))
-        for work, of in self._collecting(threshold - self.shift, most, threads):
-            if not within_time(work, None if time_limit is None else began + time_limit):
+        end, lower = None if time_limit is None else time.monotonic() + time_limit, threshold - self.shift
+        yes_no, none = np.flatnonzero(~self.numeric), np.zeros(self.d)
+        found, full = list[tuple[float, IntArray]](), False
+
+        def complete(work: Callable[[NDArray[np.uint8]], bool]) -> None:
+            if not within_time(work, end):
                 raise TimeoutError(f"not all cards of at least {threshold:g} are found within {time_limit:g} seconds")
-            cards, full = of()
-            found += [(value + self.shift, self._points(columns, points)) for value, columns, points in cards]
-            if full or len(found) > most:
-                rule = f"more than {most} cards have a value of at least {threshold:g}"
-                raise ValueError(f"most must be larger: {rule}")
+
+        if (search := self._search()) is not None:
+            complete(lambda stop: search.search(self.max_nonzeros, threads, stop, lower, most))
+            found, full = [self._card(one, yes_no) for one in search.cards], search.full
+        elif self.feasible(none) and self.evaluate(none) >= threshold:
+            found = [(self.evaluate(none), self.points_of(none))]
+        if self.numeric.any() and not full:
+            others, sets = self._point_search(), self._point_sets()
+            given = (sets.columns, sets.bounds - self.shift, -math.inf, threads)
+            complete(lambda stop: others.search(*given, stop, lower, most))
+            found += [self._card(one, np.arange(self.d)) for one in others.collected]
+            full = others.full
+        if full or len(found) > most:
+            raise ValueError(f"most must be larger: more than {most} cards have a value of at least {threshold:g}")
         return sorted(found, key=lambda card: (-round(card[0], 12), np.count_nonzero(card[1]), np.abs(card[1]).sum()))
 
-    def _collecting(
-        self, threshold: float, most: int, threads: int
-    ) -> Iterator[tuple[Callable[[NDArray[np.uint8]], bool], Callable[[], tuple[list[Any], bool]]]]:
-        """Yield searches that collect cards, and functions that return these and whether there are more."""
-        if (search := self._search()) is not None:
-            yield (
-                lambda stop: bool(search.search(self.max_nonzeros, threads, stop, threshold, most)),
-                lambda: (_numbered(search.cards, np.flatnonzero(~self.numeric)), search.full),
-            )
-        if self.numeric.any():
-            others = self._point_search()
-            sets = self._point_sets()
-            yield (
-                lambda stop: bool(
-                    others.search(sets.columns, sets.bounds - self.shift, -math.inf, threads, stop, threshold, most)
-                ),
-                lambda: (others.collected, others.full),
-            )
-
-    def _points(self, columns: Sequence[int], points: Sequence[int]) -> IntArray:
+    def _card(self, found: Any, columns: IntArray) -> tuple[float, IntArray]:  # noqa: ANN401 (compiled)
+        """Return the value and the points, (d,), of a card that a search of some columns found."""
+        value, used, points = found
         card = np.zeros(self.d, dtype=np.int64)
-        card[list(columns)] = points
-        return card
+        card[columns[list(used)]] = points
+        return value + self.shift, card
 
     def _search(self) -> Any:  # noqa: ANN401 (compiled)
         """Return the compiled search of the yes/no columns; None where a card needs another one."""
@@ -355,7 +285,7 @@ class CardProblem(Problem):
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
         numbers = np.flatnonzero(yes_no)
         # a card of yes/no columns has none of the others, whose rules may then not apply
-        rules = [rule for rule in self.conditions.all_rules if not rule.when or np.isin(numbers, rule.when).any()]
+        rules = [rule for rule in self._rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
         return _Search(
             X=self.X[:, yes_no].astype(np.uint8),
@@ -367,17 +297,28 @@ class CardProblem(Problem):
             order=np.array([none if each is None else each.order for each in times], dtype=np.int32),
             event=np.array([none if each is None else each.event for each in times], dtype=np.uint8),
             met=partial(self._met, numbers),
-            signs=np.array([2, 3, 1], dtype=np.uint8)[self.signs[yes_no] + 1],
-            directions=self.directions[yes_no].astype(np.int32),
+            signs=np.array([2, 3, 1], dtype=np.uint8)[self._signs[yes_no] + 1],
+            directions=self.conditions.directions[yes_no].astype(np.int32),
             rules=np.array([np.isin(numbers, rule.columns) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             when=np.array([np.isin(numbers, rule.when) for rule in rules], np.uint8).reshape(-1, len(numbers)),
             rule_least=np.array([rule.at_least for rule in rules], dtype=np.int32),
             rule_most=np.array([rule.at_most for rule in rules], dtype=np.int32),
-            fewest=self.least_points,
+            fewest=int(self.conditions.least_points[0]),
             most=self.points,
             ties_lost=np.array([ranking.ties == "resolved" for ranking in rankings], dtype=np.uint8),
             price=self.C,
         )
+
+    @property
+    def _signs(self) -> IntArray:
+        """The sign of the points that each column may have, 0 for any, or for none, (d,)."""
+        return np.sign(self.conditions.least + self.conditions.largest)
+
+    @property
+    def _rules(self) -> tuple[CardRule, ...]:
+        """All rules on columns, with the one that columns limited to 0 points are never used."""
+        never = np.flatnonzero((self.conditions.least == 0) & (self.conditions.largest == 0)).tolist()
+        return (*self.conditions.all_rules, *([CardRule(never, at_most=0)] if never else []))
 
     @property
     def _decisive(self) -> list[Demanded]:
@@ -394,19 +335,19 @@ class CardProblem(Problem):
         """The least values of the statistics of demands without their constant part."""
         return np.array([float(each.demand.least - Fraction(each.problem.shift)) for each in self._decisive])
 
-    def _met(self, numbers: IntArray, columns: Sequence[int], points: Sequence[int]) -> bool:
-        """Whether points meet the demands, decided exactly; the columns are counted among those of these numbers."""
-        w = self._points(numbers[list(columns)].tolist(), points) / self.points
+    def _met(self, searched: IntArray, used: Sequence[int], points: Sequence[int]) -> bool:
+        """Whether a card that a search of some columns found meets the demands, decided exactly."""
+        w = self._card((0.0, used, points), searched)[1] / self.points
         return all(demanded.met(w) for demanded in self._decisive)
 
     def _point_search(self) -> Any:  # noqa: ANN401 (compiled)
         """Return the compiled search of sets with columns of other numbers."""
-        signed = np.flatnonzero(self.signs)
+        signed = np.flatnonzero(self._signs)
         A = np.zeros((len(signed), self.d))
-        A[np.arange(len(signed)), signed] = -self.signs[signed]
+        A[np.arange(len(signed)), signed] = -self._signs[signed]
         lost, rankings = self.ties == "resolved", [demanded.problem for demanded in self._decisive]
         return PointSearch(
-            X=np.ascontiguousarray(self.whole_numbers.T.astype(np.float64)),
+            X=np.ascontiguousarray(np.rint(self.X * self.unit).T),
             gains=self.gains,
             # whole totals that are equal get keys half a unit apart
             handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
@@ -433,7 +374,7 @@ class CardProblem(Problem):
         sets = []
         for some in sets_of(self.d, self.max_nonzeros, self.required):
             kept = np.any(self.numeric[some], axis=1)
-            for rule in self.conditions.all_rules:
+            for rule in self._rules:
                 kept &= rule.admitted(some, self.d)
             sets.append(some[kept])
         assert isinstance(self._ranking, CardRanking)
@@ -442,11 +383,7 @@ class CardProblem(Problem):
 
 @dataclass(frozen=True)
 class CardSearch:
-    """The search for the best card, as a method of `ltr.exact.solve`.
-
-    Args:
-        threads: number of threads; None for as many as there are processors.
-    """
+    """The search for the best card, as a method of `ltr.exact.solve`; without `threads` it takes all processors."""
 
     threads: int | None = None
 
@@ -467,7 +404,7 @@ class CardSearch:
         if not problem.numeric.any() or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL)
         number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
-        if number > MOST_SETS:
+        if number > tuning.MOST_BOUNDED:
             return Ending(Status.HEURISTIC, f"{number} sets of columns are too many: only yes/no columns were searched")
         ending = run(state, problem._point_search(), problem._point_sets(state.check), threads, problem.shift)
         assert ending is not None  # exact totals leave nothing undecided
@@ -476,38 +413,29 @@ class CardSearch:
 
     def _search_questions(self, state: SolveState, problem: CardProblem, search: Any, threads: int) -> None:  # noqa: ANN401
         """Search the cards of yes/no columns, with the bound of all cards where there are no others."""
-        yes_no, stop, offered = np.flatnonzero(~problem.numeric), np.zeros(1, dtype=np.uint8), -math.inf
+        yes_no, offered = np.flatnonzero(~problem.numeric), -math.inf
 
         def poll() -> None:
             nonlocal offered
-            [(value, columns, points)] = _numbered([search.best], yes_no)
+            value, points = problem._card(search.best, yes_no)
             if value > offered:
                 offered = value
-                state.offer(problem._points(columns, points) / problem.points)
+                state.offer(points / problem.points)
             state.nodes = search.supports
 
         try:
-            watch(state, lambda: bool(search.search(problem.max_nonzeros, threads, stop)), stop, poll)
+            watch(state, lambda stop: bool(search.search(problem.max_nonzeros, threads, stop)), poll)
         finally:
-            _take_best(state, problem, search, yes_no)
+            value, points = problem._card(search.best, yes_no)
+            if value > -math.inf:
+                value = problem.evaluate(points / problem.points)
+                if state.value - value <= _EQUAL * state.size:  # of cards of equal value the one that it prefers
+                    state.weights, state.value = points / problem.points, value
+                if len(yes_no) == problem.d:
+                    state.prove(search.bound + problem.shift)
 
 
-def _take_best(state: SolveState, problem: CardProblem, search: Any, yes_no: IntArray) -> None:  # noqa: ANN401 (compiled)
-    """Keep the best card and the bound; of cards of equal value the one that the search prefers."""
-    state.nodes = search.supports
-    [(value, columns, points)] = _numbered([search.best], yes_no)
-    if value == -math.inf:
-        return
-    weights = problem._points(columns, points) / problem.points
-    state.offer(weights)
-    value = problem.evaluate(weights)
-    if state.value - value <= _EQUAL * state.size:
-        state.weights, state.value = weights, value
-    if len(yes_no) == problem.d:
-        state.prove(search.bound + problem.shift)
-
-
-def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> Any:  # noqa: ANN401 (what the work returns)
+def within_time(work: Callable[[NDArray[np.uint8]], _Found], end: float | None) -> _Found:
     """Return what compiled work returns; it is stopped at a time, or by Ctrl-C."""
     stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(1) as pool:
@@ -519,28 +447,41 @@ def within_time(work: Callable[[NDArray[np.uint8]], Any], end: float | None) -> 
     return done.result()
 
 
-def _numbered(cards: Sequence[Any], columns: IntArray) -> list[Any]:
-    """Return cards of some columns, (value, columns, points) each, with the numbers of these columns in the table."""
-    return [(value, tuple(columns[list(used)].tolist()), points) for value, used, points in cards]
+def _check_conditions(conditions: CardConditions) -> None:
+    """Raise ValueError unless the search of cards knows the conditions."""
+    points, most = conditions.points, conditions.max_nonzeros
+    if points > _MOST_POINTS:
+        raise ValueError(f"points must be an integer from 1 to {_MOST_POINTS}, got {points}")
+    if most > MOST_QUESTIONS:
+        raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {most}")
+    if points**most > _MOST_ORDERS:
+        fitting = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
+        raise ValueError(f"max_nonzeros must be at most {fitting} for points = {points}, got {most}")
+    if conditions.free:
+        raise ValueError(f"free must be empty for a rank statistic, got {conditions.free}")
+    sizes = np.unique(conditions.least_points)
+    if len(sizes) > 1 or sizes[0] > points:
+        raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {sizes.tolist()}")
+    for j, (low, high) in enumerate(conditions.point_limits.tolist()):
+        if not (low in (-points, 0) and high in (0, points)):
+            rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
+            hint = f"the search for a rank statistic knows no others, statistic {LOG_LOSS!r} does"
+            raise ValueError(f"point_limits must be {rule}, got {low} to {high} for column {j}: {hint}")
 
 
 def _unit_of(X: FloatArray, most: int) -> int:
     """Return the power of ten that makes all numbers whole; raise ValueError if totals of them would not be exact."""
-    unit = 1
     for decimals in range(_DECIMALS + 1):
-        unit = 10**decimals
         with np.errstate(over="ignore", invalid="ignore"):  # of numbers that are too large anyway
             wrong = np.round(X, decimals) != X
         if not wrong.any():
             break
-    if wrong.any():
-        row, column = np.argwhere(wrong)[0]
-        rule = f"numbers of at most {_DECIMALS} decimals, round them"
-        raise ValueError(f"X must hold {rule}: got {float(X[row, column])!r} at row {row}, column {column}")
-    if np.abs(X).max() * unit * most >= 2.0**53:
-        row, column = np.unravel_index(int(np.argmax(np.abs(X))), X.shape)
-        raise ValueError(
-            f"X must hold numbers of fewer digits, so that totals of {unit} times these numbers stay below 2^53: got "
-            f"{float(X[row, column])!r} at row {row}, column {column}"
-        )
-    return unit
+    unit = 10**decimals
+    rule, worst = f"at most {_DECIMALS} decimals, round them", int(np.argmax(wrong))
+    if not wrong.any():
+        rule = f"fewer digits, so that totals of {unit} times these numbers stay below 2^53"
+        worst = int(np.argmax(np.abs(X)))
+        if abs(X.flat[worst]) * unit * most < 2.0**53:
+            return unit
+    row, column = divmod(worst, X.shape[1])
+    raise ValueError(f"X must hold numbers of {rule}: got {float(X[row, column])!r} at row {row}, column {column}")

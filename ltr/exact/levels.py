@@ -19,17 +19,13 @@ problem                    levels                          pairs of a positive, 
 `PairwiseProblem`          each pair is a level            the pair; contribution = (weight, 0)
 =========================  ==============================  ==========================================================
 
-**Layers.** Let v_0 = 0 and let 0 < v_1 < v_2 < ... be the gains of a list. Then ``gain_i = sum over t with
-v_t <= gain_i of v_t - v_(t-1)``, so the statistic of graded gains is the sum over layers t of v_t - v_(t-1) times that
-of two classes, ``gain >= v_t`` and the rest, under the same permutation. As for two classes, the ranks of the upper
-class are n - p - c_(p), where c_i counts the others that stand above i. A pair belongs to every layer between the gains
-of its two observations, with one positive in each. Binary labels have one layer, the positives.
+**Layers.** With the gains 0 < v_1 < v_2 < ... of a list, and v_0 = 0, ``gain_i = sum over t with v_t <= gain_i of
+v_t - v_(t-1)``. So the statistic of graded gains is the sum over layers t of v_t - v_(t-1) times that of two classes,
+``gain >= v_t`` and the rest, under the same permutation: the ranks of the upper class are n - p - c_(p), where c_i
+counts the others that stand above i.
 
-**A bound over any set of weights.** Suppose every pair is known to be won on the whole set, known to be lost on the
-whole set, or open, and let b_i be the number of pairs of i known to be lost. At every w of the set b_i <= c_i. Sorting
-keeps this order: c_(p) is the smallest number with p + 1 counts at or below it, and p + 1 of the b_i are at or below it
-too, hence b_(p) <= c_(p). As the tables are nonincreasing, ``shift + sum_L sum_p contribution_L[p + b_(p)]`` is an
-upper bound of the value on the set.
+**A bound over any set of weights.** Let b_i be the number of pairs of i known to be lost on the whole set. Then b_i <=
+c_i at every w of it, which sorting keeps, so ``shift + sum_L sum_p contribution_L[p + b_(p)]`` is an upper bound.
 
 **Updating one pair costs O(1).** With ``fewer[m] = #{positives of the level with c < m}``, a count that falls from m to
 m - 1 is the first in the sorted run of m, at place p = fewer[m]:
@@ -64,12 +60,10 @@ class Levels(NamedTuple):
     """The objective of a problem without C, margin and side constraints, as plain arrays; positives sorted by level.
 
     Attributes:
-        above: upper observation of each pair, (pairs,), sorted by positive.
-        below: lower observation of each pair, (pairs,).
+        above, below: upper and lower observation of each pair, (pairs,).
         steps: number of margins by which a pair must be won, >= 1; 1 unless a list has more than two gains, (pairs,).
         positive: positive that the pair belongs to, (pairs,), ascending.
-        observation: observation of each positive, (positives,).
-        level: level of each positive, ascending, (positives,).
+        observation, level: those of each positive, levels ascending, (positives,).
         start: the positives of level L are ``start[L] : start[L + 1]``, (levels + 1,).
         most_lost: largest count that a positive of the level can have, (levels,).
         contribution: statistic tables, one after the other; several levels may use the same table.
@@ -77,7 +71,6 @@ class Levels(NamedTuple):
             (positives of L) - 1 + most_lost[L], (levels,).
         counts_at: start of ``fewer[0 .. most_lost[L] + 1]`` of each level in one array of `counts_size` numbers; -1 for
             a level of one positive, which needs none, (levels,).
-        counts_size: length of that array.
         shift: constant part of the value.
     """
 
@@ -106,13 +99,9 @@ class RankedItems(NamedTuple):
     gain is one more, behind a handicap of one margin.
 
     Attributes:
-        row: row of each item, list after list, (items,).
-        steps: number of margins subtracted from its score, (items,).
-        gain: gain of each item, (items,).
-        counts: 1 for items that count, else 0, (items,).
+        row, steps, gain, counts: of each item, list after list; counts is 1 for items that count, else 0, (items,).
         start: the items of list L are ``start[L] : start[L + 1]``, (lists + 1,).
-        weight: rank weights of all lists, bottom first.
-        weight_at: where those of each list start, (lists,).
+        weight, weight_at: rank weights of all lists, bottom first, and where those of each list start, (lists,).
         shift: constant part of the value.
     """
 
@@ -127,12 +116,9 @@ class RankedItems(NamedTuple):
 
 
 def value(levels: Levels, won: ArrayLike, of: Iterable[int] | None = None) -> float:
-    """Return the value when these pairs are won and all others lost, by a slow loop over the pairs.
+    """Return the value when these pairs are won, (pairs,), and all others lost, by a slow loop over the pairs.
 
-    Args:
-        levels: the levels.
-        won: whether each pair is won, (pairs,).
-        of: levels that count, without the shift; None for all with it.
+    With `of`, only these levels count, without the shift.
     """
     counts = [0] * len(levels.observation)
     for positive, wins in zip(levels.positive.tolist(), np.asarray(won).tolist(), strict=True):
@@ -178,15 +164,10 @@ def ranked_levels(
     shift: float,
     tick: Tick,
 ) -> Levels:
-    """Return the levels of ranked lists.
+    """Return the levels of ranked lists, the observations of each of which are given.
 
-    Args:
-        lists: observations of each list.
-        gains: gain of each observation, (n,).
-        grades: place of each gain among the distinct gains of its list, from 0, (n,); None for Subranks.
-        weights: returns the rank weights of a list of the given length.
-        shift: constant part of the value.
-        tick: called every half million pairs; an exception that it raises ends the work.
+    `grades` are the places of gains among the distinct gains of their list, from 0, (n,), None for Subranks; `weights`
+    returns the rank weights of a list of a length. `tick` is called every half million pairs.
     """
     total = int(ranked_appearances(lists, gains, grades is None)[0].sum())
     above, below, positive = (np.empty(total, dtype=np.int32) for _ in range(3))

@@ -1,10 +1,8 @@
 """Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
 
-Few columns have few whole-number weights: three of them with weights from -5 to 5 have about a thousand directions. So
-no boxes are needed. Every set of columns gets a bound from its table (`ltr.exact.weight_space.supports`), and a tree
-over the weights of its columns, bounded likewise at every node, visits the directions of the sets whose bound exceeds
-the best value (``ltr/native/points.h``). The rows are in order at every node, so that a direction costs about as much
-as merging them.
+Three columns with weights from -5 to 5 have about a thousand directions, so no boxes are needed. Every set of columns
+gets a bound from its table (`ltr.exact.weight_space.supports`). A tree over the weights of its columns, bounded at each
+node, visits the directions of the sets whose bound exceeds the best value (``ltr/native/points.h``).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import Demanded, FloatArray, IntArray
 from ltr.exact.reranking import RerankProblem
@@ -27,14 +26,6 @@ from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
 from ltr.exact.weight_space.supports import bounds_of
 from ltr.native import PointSearch
 
-MOST_SETS = 300_000
-"""Largest number of sets of columns that are bounded."""
-
-_LARGEST_SET = 6  # columns
-_MOST_DIRECTIONS = 100_000  # of a set, beyond which boxes are better
-_FEW_VALUES = 8  # of a column, for which bounds are close
-_MOST_OPEN = 60_000  # weights of the other columns, of all sets with two of them or more, beyond which boxes are better
-_PAUSE = 0.02  # seconds between two looks at limits and interrupts
 ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
 
 
@@ -53,14 +44,9 @@ class PointSets(NamedTuple):
         tick: Callable[[], None] = lambda: None,
         demanded: Sequence[Demanded] = (),
     ) -> PointSets:
-        """Return the sets with their bounds, but for those whose bounds show that they cannot meet a demand.
+        """Return the sets of each size, (sets, columns), with their bounds, but for those that cannot meet a demand.
 
-        Args:
-            ranking: the problem whose objective is bounded.
-            sets: the sets of each size, (sets, columns).
-            price: price of each column.
-            tick: called now and then; an exception that it raises ends the work.
-            demanded: demands.
+        `tick` is called now and then; an exception that it raises ends the work.
         """
         for asked in demanded:
             sets = [some[bounds_of(asked.problem, some, tick) >= asked.doubtful] for some in sets]
@@ -74,11 +60,7 @@ class PointSets(NamedTuple):
 
 
 def search_points(state: SolveState, threads: int) -> Ending | None:
-    """Search the whole-number weights of a problem; None where boxes are better, or the only way.
-
-    Raises:
-        Stopped: a limit of the state is reached.
-    """
+    """Search the whole-number weights of a problem; None where boxes are better, or the only way."""
     from ltr.exact.weight_space.search import out_of_reach
 
     problem = state.problem
@@ -87,14 +69,15 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
     if problem.free or problem.demanded:
         return None
     most = problem.d if problem.max_nonzeros is None else problem.max_nonzeros
-    if most > _LARGEST_SET or (2 * problem.integer) ** most > _MOST_DIRECTIONS:
+    if most > tuning.LARGEST_SUPPORT or (2 * problem.integer) ** most > tuning.MOST_DIRECTIONS:
         return None
-    if count_sets(problem.d, most, len(problem.required)) > MOST_SETS:
+    if count_sets(problem.d, most, len(problem.required)) > tuning.MOST_BOUNDED:
         return None
     sets = PointSets.of(problem, list(sets_of(problem.d, most, problem.required)), problem.C, state.check)
-    many = np.array([len(np.unique(column)) > _FEW_VALUES for column in problem.X.T] + [False])
+    many = np.array([len(np.unique(column)) > tuning.FEW_VALUES for column in problem.X.T] + [False])
     wide = np.count_nonzero(many[sets.columns[sets.bounds > state.value]], axis=1)
-    if float(np.sum((2.0 * problem.integer) ** wide[wide > 1])) > _MOST_OPEN and out_of_reach(state) is None:
+    weights = float(np.sum((2.0 * problem.integer) ** wide[wide > 1]))
+    if weights > tuning.MOST_OPEN_WEIGHTS and out_of_reach(state) is None:
         return None
     lists, sides = problem.lists, problem.constraints
     rows = np.concatenate(lists)
@@ -121,12 +104,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
 def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: float) -> Ending | None:  # noqa: ANN401
     """Search sets of columns with a compiled search, offer what it finds, and prove its bound; None if it gives up.
 
-    Args:
-        state: solve under way.
-        search: the compiled search.
-        sets: the sets to search.
-        threads: number of threads.
-        shift: constant part of the statistic, which the search does not know.
+    The search does not know `shift`, the constant part of the statistic.
     """
     problem = state.problem
     room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
@@ -160,9 +138,8 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
             state.prove(bound)
             state.observe(bound)
 
-    stop = np.zeros(1, np.uint8)
-    work = lambda: search.search(sets.columns, sets.bounds - shift, state.value - shift, threads, stop)  # noqa: E731
-    done = watch(state, work, stop, poll)
+    given = (sets.columns, sets.bounds - shift, state.value - shift, threads)
+    done = watch(state, lambda stop: bool(search.search(*given, stop)), poll)
     if search.full:
         return None
     if done and state.value == -math.inf:
@@ -175,22 +152,17 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
     return Ending(Status.OPTIMAL, "searched by sets of columns")
 
 
-def watch(state: SolveState, work: Callable[[], bool], stop: NDArray[np.uint8], poll: Callable[[], None]) -> bool:
+def watch(state: SolveState, work: Callable[[NDArray[np.uint8]], bool], poll: Callable[[], None]) -> bool:
     """Run compiled work in a thread, look after the limits of a solve, and return whether the work was completed.
 
-    Args:
-        state: solve under way.
-        work: the work; it returns False where it was stopped.
-        stop: set to 1 to stop it, (1,).
-        poll: takes over what was found so far; called several times per second and at the end.
-
-    Raises:
-        Stopped: a limit is reached.
+    The work returns False where it was stopped, by a 1 in the array that it is given, (1,). `poll` takes over what was
+    found so far; it is called several times per second and at the end. Raises `Stopped` where a limit is reached.
     """
+    stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(work)
+        done = pool.submit(work, stop)
         try:
-            while wait([done], _PAUSE).not_done:
+            while wait([done], tuning.POINTS_PAUSE).not_done:
                 poll()
                 state.check()
                 if state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:

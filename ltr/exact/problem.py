@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, is_whole
 from ltr.display.html import fact_table
+from ltr.exact.card_rules import checked_columns
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, Demand, LinearConstraints, check_constraints, set_fields
 from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, joined_levels
 from ltr.exact.scores import Scores
@@ -132,10 +133,9 @@ class Problem:
             "margin": self.margin,
             "constraints": None if sides is None else {"A": sides.A.tolist(), "b": sides.b.tolist()},
             "max_nonzeros": self.max_nonzeros,
-            **({"free": list(self.free)} if self.free else {}),
-            **({"required": list(self.required)} if self.required else {}),
-            **({} if self.integer is None else {"integer": self.integer}),
-            **({"demands": [demanded.content() for demanded in self.demanded]} if self.demanded else {}),
+            "free": list(self.free),
+            "required": list(self.required),
+            "integer": self.integer,
             "X": self.X.tolist(),
         }
 
@@ -311,8 +311,8 @@ class Problem:
             check_constraints(constraints, self.d)
         if integer is not None:
             check_sums(self.X, constraints, int(integer))
-        columns = self._columns("free", free)
-        needed = self._columns("required", required)
+        columns = checked_columns("free", free, self.d)
+        needed = checked_columns("required", required, self.d)
         if both := sorted(set(columns) & set(needed)):
             raise ValueError(f"required must hold no free column: these are not counted, got {both[0]}")
         if max_nonzeros is not None:
@@ -364,13 +364,6 @@ class Problem:
         of = {"y": labels, "gain": "linear" if statistic.kind.share_of else np.copy}
         return {name: getattr(self, name) for name in of} if labels is None else of
 
-    def _columns(self, name: str, given: Sequence[int]) -> tuple[int, ...]:
-        """Return column numbers in ascending order, once they are checked."""
-        columns = as_sequence(name, given, "column numbers")
-        if not all(is_whole(j) and 0 <= j < self.d for j in columns) or len(set(columns)) < len(columns):
-            raise ValueError(f"{name} must hold different column numbers from 0 to {self.d - 1}, got {columns!r}")
-        return tuple(sorted(map(int, columns)))
-
 
 class Demanded(NamedTuple):
     """A demand of a problem, and the problem of the statistic that it is about."""
@@ -396,8 +389,8 @@ class Demanded(NamedTuple):
 
     def content(self) -> dict[str, Any]:
         """Return the demand as a certificate file describes it."""
-        lost = {"ties_lost": True} if self.demand.ties == "resolved" else {}
-        return {**self.problem.ranking_content(), "at_least": self.demand.at_least, **lost}
+        lost = self.demand.ties == "resolved"
+        return {**self.problem.ranking_content(), "at_least": self.demand.at_least, "ties_lost": lost}
 
 
 def finite_features(X: ArrayLike) -> FloatArray:

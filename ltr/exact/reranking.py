@@ -447,21 +447,18 @@ class RerankProblem(Problem):
         return dataclasses.replace(self, ties=ties, demands=()) if self.demands or ties != self.ties else None
 
     def content(self) -> dict[str, Any]:
-        """Return the problem as a certificate file describes it: of kind ``rerank`` if binary, else ``graded``."""
-        qid = {} if self.binary else {"qid": self.qid.tolist()}
-        return {**self.ranking_content(), "ties": self.ties, **self._common_content(), **qid}
+        """Return the problem as a certificate file describes it, of kind ``rerank``."""
+        demands = [demanded.content() for demanded in self.demanded]
+        own = {"ties": self.ties, "qid": self.qid.tolist(), "demands": demands}
+        return {"kind": "rerank", **self.ranking_content(), **self._common_content(), **own}
 
     def ranking_content(self) -> dict[str, Any]:
         """Return what a certificate file says of the statistic and its labels."""
-        kind: dict[str, Any] = {"kind": "rerank" if self.binary else "graded", "statistic": str(self.statistic)}
-        if self.binary:
-            labels: dict[str, Any] = {"y": self.gains.astype(np.int64).tolist()}
-        else:
-            labels = self.label_content(self.gains * self._affine[0])
-            if self.statistic.kind.counts_hits:  # what it is a share of is in the gains
-                kind["statistic"] = str(RankStatistic("hits", cutoff=self.statistic.cutoff))
-        weights = [v for members in self.lists for v in self.statistic.weights(len(members)).tolist()]
-        return {**kind, **labels, "a": weights}
+        statistic, scale = self.statistic, 1.0
+        if not self.binary and statistic.kind.counts_hits:  # what it is a share of is in the gains
+            statistic, scale = RankStatistic("hits", cutoff=statistic.cutoff), self._affine[0]
+        weights = [v for members in self.lists for v in statistic.weights(len(members)).tolist()]
+        return {"statistic": str(statistic), **self.label_content(self.gains * scale), "a": weights}
 
     def label_content(self, gains: FloatArray) -> dict[str, Any]:
         """Return the gains as a certificate file has them, or the outcomes that they were made of."""

@@ -6,10 +6,8 @@ A *risk score* adds up whole points w_j of at most k columns and a whole interce
     -loss(w)  -  C * #{j : w_j != 0},      loss(w) = min over b of  sum_i v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))),
 
 where the weights of the rows v_i add up to 1. The loss is convex in b, so the best whole intercept follows from the
-points, and the points alone are what is searched. Rows with the same numbers are merged: what counts of them is the
-weight of the positives and that of the negatives.
-
-No points predict better than the shares of positives among rows with the same numbers, which is the first bound.
+points. Rows with the same numbers are merged. No points predict better than the shares of positives among these, which
+is the first bound.
 
 Source: Ustun & Rudin, *Learning Optimized Risk Scores* (JMLR 2019), whose RiskSLIM has this objective;
 `ltr.exact.scip.lattice` is the search.
@@ -27,14 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_numbers, as_sequence, is_whole
-from ltr.exact.card_rules import CardConditions, CardRule, whole_numbers
+from ltr.exact.card_rules import CardConditions, conditions_of
 from ltr.exact.constraints import set_fields
 from ltr.exact.problem import FloatArray, IntArray, Problem, check_price_and_margin, finite_features
 from ltr.outcomes import chance_of
 from ltr.statistics import LOG_LOSS
-
-MOST_POINTS = 1_000
-"""Largest size of the points of a column."""
 
 _LARGEST_TOTAL = 1e6  # of a row: beyond it, SCIP's tolerances would be larger than what is to be proven
 _ROUNDING = 1e-12  # room for rounding in the first bound
@@ -50,19 +45,13 @@ class RiskProblem(Problem):
         X: numbers, (n, d), finite; columns of zeros and ones are the questions of a card.
         y: label of each row, (n,): 0 and 1, both of them.
         C: price of each column with points, >= 0.
-        points: largest size of the points of a column, from 1 to 1,000, unless `point_limits` states others.
-        max_nonzeros: largest number of columns with points, at least 1; free ones are not counted.
-        point_limits: least and largest points of each column, (d, 2); where 0 is not between them, the column is
-            required. None for -points and points.
-        least_points: least size of points other than 0, for all columns or for each, (d,).
         intercept_limits: least and largest intercept; None for any.
-        free: columns that have no price, and are not counted by `max_nonzeros`.
-        signs, groups, required, rules, directions: what the points may look like, see `CardConditions`.
         weight: weight of each row, (n,), > 0; None for equal weights.
+        conditions: what points a card may have; its fields may be given as arguments instead.
 
     Attributes:
         shares: weight of each row as a share of all, (n,).
-        least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
+        least, largest, least_points: the limits of the points of each column, see `CardConditions`, (d,).
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -77,25 +66,20 @@ class RiskProblem(Problem):
     X: FloatArray
     y: IntArray
     C: float
-    points: int
-    max_nonzeros: int
-    point_limits: IntArray | None
-    least_points: IntArray
     intercept_limits: tuple[int, int] | None
-    free: tuple[int, ...]
-    signs: IntArray
-    groups: IntArray
-    required: tuple[int, ...]
-    rules: tuple[CardRule, ...]
-    directions: IntArray
     weight: FloatArray
-    shares: FloatArray = field(init=False, repr=False)
-    statistic: str = field(init=False)
+    conditions: CardConditions
+    max_nonzeros: int = field(init=False)
+    free: tuple[int, ...] = field(init=False)
+    required: tuple[int, ...] = field(init=False)
     least: IntArray = field(init=False)
     largest: IntArray = field(init=False)
+    least_points: IntArray = field(init=False)
+    directions: IntArray = field(init=False)
+    shares: FloatArray = field(init=False)
+    statistic: str = field(init=False)
     margin: float = field(init=False)
     constraints: None = field(init=False)
-    conditions: CardConditions = field(init=False)
 
     def __init__(
         self,
@@ -103,60 +87,20 @@ class RiskProblem(Problem):
         y: ArrayLike,
         C: float = 0.0,
         *,
-        points: int = 5,
-        max_nonzeros: int = 4,
-        point_limits: ArrayLike | None = None,
-        least_points: ArrayLike = 1,
         intercept_limits: Sequence[int] | None = None,
-        free: Sequence[int] = (),
-        signs: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        required: Sequence[int] = (),
-        rules: Sequence[CardRule] = (),
-        directions: ArrayLike | None = None,
         weight: ArrayLike | None = None,
+        conditions: CardConditions | None = None,
+        **options: Any,  # noqa: ANN401 (fields of `conditions`)
     ) -> None:
         features = finite_features(X)
-        n, d = features.shape
-        if not is_whole(points) or not 1 <= points <= MOST_POINTS:
-            raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
-        if not is_whole(max_nonzeros) or max_nonzeros < 1:
-            raise ValueError(f"max_nonzeros must be an integer >= 1, got {max_nonzeros!r}")
-        given = as_numbers("least_points", least_points)
-        sizes = whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
+        conditions = conditions_of(features.shape[1], conditions, options)
         check_price_and_margin(C, 1.0)
-        labels, weights = _labels(y, n), _weights(weight, n)
-        limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
-        always = np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist()
-        needed = as_sequence("required", required, "column numbers")
-        set_fields(self, X=features, y=labels, C=float(C), points=int(points))
-        conditions = CardConditions(
-            d,
-            max_nonzeros,
-            free=self._columns("free", free),
-            signs=signs,
-            groups=groups,
-            required=[*needed, *(j for j in always if j not in needed)],
-            rules=rules,
-            directions=directions,
-        )
-        set_fields(
-            self,
-            weight=weights,
-            shares=weights / math.fsum(weights),
-            conditions=conditions,
-            statistic=LOG_LOSS,
-            margin=1.0,
-            constraints=None,
-        )
-        for name in ("max_nonzeros", "free", "signs", "groups", "required", "rules", "directions"):
-            set_fields(self, **{name: getattr(conditions, name)})
-        set_fields(self, point_limits=None if point_limits is None else limits)
-        set_fields(self, intercept_limits=_range(intercept_limits))
-        smallest = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
-        for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
-            set_fields(self, **{name: sign * np.where((conditions.signs != -sign) & (end >= smallest), end, 0)})
-        set_fields(self, least_points=smallest)
+        weights = _weights(weight, len(features))
+        set_fields(self, X=features, y=_labels(y, len(features)), C=float(C), statistic=LOG_LOSS)
+        set_fields(self, weight=weights, shares=weights / math.fsum(weights), margin=1.0, constraints=None)
+        set_fields(self, conditions=conditions, intercept_limits=_range(intercept_limits))
+        shared = ("max_nonzeros", "free", "required", "least", "largest", "least_points", "directions")
+        set_fields(self, **{name: getattr(conditions, name) for name in shared})
         total = float(max(self._reach))
         if total > _LARGEST_TOTAL:
             j = int(np.argmax(np.abs(features).max(axis=0)))
@@ -244,13 +188,7 @@ class RiskProblem(Problem):
         """Whether the weights are points that a card of this problem may have, decided exactly."""
         weights = self.in_box(w)
         points = self.points_of(weights)
-        used = points != 0
-        return (
-            bool(np.all(weights == points))
-            and bool(np.all((self.least <= points) & (points <= self.largest)))
-            and bool(np.all(np.abs(points[used]) >= self.least_points[used]))
-            and self.conditions.admits(points)
-        )
+        return bool(np.all(weights == points)) and self.conditions.admits(points)
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return minus the logistic loss of points with their best intercept, without the price of columns."""
@@ -282,16 +220,12 @@ class RiskProblem(Problem):
 
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``risk``."""
-        equal = bool(np.all(self.weight == self.weight[0]))
         return {
             "kind": "risk",
             "C": self.C,
-            "least": self.least.tolist(),
-            "largest": self.largest.tolist(),
-            "least_points": self.least_points.tolist(),
             "intercept": None if self.intercept_limits is None else list(self.intercept_limits),
             **self.conditions.content(),
-            **({} if equal else {"row_weights": self.weight.tolist()}),
+            "row_weights": self.weight.tolist(),
             "y": self.y.tolist(),
             "X": self.X.tolist(),
         }
@@ -317,11 +251,7 @@ def best_intercepts(
 ) -> tuple[IntArray, FloatArray]:
     """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
 
-    Args:
-        totals: totals of the rows without an intercept, (m, c).
-        positive: weight of the positives of each row, (m,).
-        negative: weight of the negatives of each row, (m,).
-        ends: the least and the largest intercept.
+    `totals` are those of the rows without an intercept, (m, c); the rows have these weights of positives and negatives.
     """
     whole, share = positive + negative, float(positive.sum())
     low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])
@@ -353,20 +283,6 @@ def _weights(weight: ArrayLike | None, n: int) -> FloatArray:
     if wrong.any():
         raise ValueError(f"weight must hold finite numbers > 0, got {float(weights[wrong][0])!r}")
     return weights
-
-
-def _limits(point_limits: ArrayLike, d: int) -> IntArray:
-    numbers = as_numbers("point_limits", point_limits)
-    if numbers.shape != (d, 2):
-        rule = f"the least and the largest points of each column, ({d}, 2)"
-        raise ValueError(f"point_limits must hold {rule}, got shape {numbers.shape}")
-    for j, (least, largest) in enumerate(numbers.tolist()):
-        if not (
-            -MOST_POINTS <= least <= largest <= MOST_POINTS and least == round(least) and largest == round(largest)
-        ):
-            rule = f"two whole numbers from -{MOST_POINTS:,} to {MOST_POINTS:,}, the least first"
-            raise ValueError(f"point_limits[{j}] must be {rule}, got {least:g} and {largest:g}")
-    return numbers.astype(np.int64)
 
 
 def _range(intercept: Sequence[int] | None) -> tuple[int, int] | None:

@@ -24,6 +24,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.risk import RiskProblem, best_intercepts
 from ltr.exact.risk_starts import fit_in_box
@@ -32,11 +33,8 @@ from ltr.outcomes import chance_of
 
 Counts = NDArray[np.int32]
 
-_PER_SECOND = 2e8  # words and patterns looked at, on a slow machine
-_MOST_OPEN = 20_000  # sets to search; SCIP takes over where there are more
 _ROOM = 1e-11  # rounding of the bound of a set
 _CLOSED = 1e-13  # difference of losses up to which a box holds nothing better
-_BLOCK, _COLUMNS = 1 << 21, 16  # most words, and columns, that are looked at together
 
 
 def work_of(problem: RiskProblem) -> float:
@@ -45,17 +43,14 @@ def work_of(problem: RiskProblem) -> float:
     if problem.free or np.any((X != 0) & (X != 1)) or np.any(weight != weight[0]):
         return math.inf
     d, m = len(_usable(problem)), problem.max_nonzeros
-    words = problem.n / 64
-    return sum(math.comb(d, size) * (words + 40.0 * 2**size) for size in range(min(d, m) + 1)) / _PER_SECOND
+    words = [math.comb(d, size) * (problem.n / 64 + 40.0 * 2**size) for size in range(min(d, m) + 1)]
+    return sum(words) / tuning.RISK_WORDS_PER_SECOND
 
 
 def search_sets(state: SolveState, problem: RiskProblem, end: float) -> bool:
     """Bound all sets of columns and search those that may have a better card; return whether that was completed.
 
     It is given up where bounding the sets takes longer than until `end`, or where too many are left to search.
-
-    Raises:
-        Stopped: a limit of the solve is reached.
     """
     bounds, sets = [], []
     for size in range(min(len(_usable(problem)), problem.max_nonzeros) + 1):
@@ -66,7 +61,7 @@ def search_sets(state: SolveState, problem: RiskProblem, end: float) -> bool:
                 kept = kept[rule.admitted(some[kept], problem.d)]
             bounds.append(costs[kept])
             sets += [some[at] for at in kept]
-            if state.seconds > end or len(sets) > _MOST_OPEN:
+            if state.seconds > end or len(sets) > tuning.MOST_RISK_SETS:
                 return False
     order = np.argsort(every := np.concatenate(bounds), kind="stable")
     for at in order.tolist():
@@ -164,7 +159,7 @@ class _Bits:
         """
         words = self.words[begin:]
         own, found = words & rows, np.zeros((len(words), len(words)), dtype=np.int32)
-        block = max(1, min(_COLUMNS, _BLOCK // max(1, words.size)))
+        block = max(1, min(tuning.RISK_COLUMNS, tuning.RISK_WORDS // max(1, words.size)))
         for at in range(0, len(words), block):
             both = own[at : at + block, None] & words[None, at:]
             found[at : at + block, at:] = np.bitwise_count(both).sum(axis=2, dtype=np.int32)

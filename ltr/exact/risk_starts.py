@@ -1,39 +1,30 @@
-"""Good risk scores to start from: columns chosen one by one, rounded, and improved by exchanges.
+"""Good risk scores to start from, without any proof.
 
-Nothing here proves anything. `offer_starts` offers cards to a solve: those of columns with real points that are added,
-or left out, one by one, rounded in every way; those with the points of the card of the largest AUC, at every scale; and
-what exchanges of one column, or of one column's points, make of the best one.
+Columns with real points are added, or left out, one by one, and rounded in every way; so are the points of the card of
+the largest AUC, at every scale. Exchanges of one column, or of one column's points, improve the best one.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ltr.exact import tuning
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.risk import RiskProblem, loss_of
 from ltr.exact.state import Limits, SolveState, Stopped
 from ltr.outcomes import chance_of
 
-_CANDIDATES = 12  # columns of the largest slopes that are tried in place of another
-_ROUNDED = 8  # columns whose points are rounded in all ways
-_NEWTON = 30  # steps of a continuous fit
-_HALVINGS = 12  # most halvings of such a step
-_LEAST_DECREASE = 1e-10  # of the loss, in a step of a continuous fit that is not the last
-_RIDGE = 1e-6  # on the diagonal of the Hessian, for columns that are constant or equal
-_BLOCK = 2_000_000  # most totals that are looked at together
-
 
 def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> None:
-    """Offer good cards, for at most some seconds.
-
-    Raises:
-        Stopped: a limit of the solve is reached.
-    """
+    """Offer good cards, for at most some seconds."""
     end = state.seconds + seconds
     for cards in (_forward(state, problem, end), _backward(state, problem, end)):
         for points in cards:
@@ -53,12 +44,11 @@ def polish(state: SolveState, problem: RiskProblem, end: float = math.inf) -> No
         points = problem.points_of(state.weights)
         cards = np.array(list(_neighbours(problem, points)), dtype=np.int64).reshape(-1, problem.d)
         value, best = state.value, None
-        block = max(1, _BLOCK // len(problem.merged[0]))
+        block = max(1, tuning.RISK_TOTALS // len(problem.merged[0]))
         for begin in range(0, len(cards), block):
             state.check()
             some = cards[begin : begin + block]
-            losses = problem.losses(problem.merged[0] @ some.T)[1]
-            values = -losses - problem.C * np.count_nonzero(some[:, problem.counted], axis=1)
+            values = _values(problem, some)
             for at in np.argsort(-values, kind="stable").tolist():
                 if values[at] <= value:
                     break
@@ -70,42 +60,40 @@ def polish(state: SolveState, problem: RiskProblem, end: float = math.inf) -> No
             return
 
 
+def _values(problem: RiskProblem, cards: NDArray[Any]) -> FloatArray:
+    """Return the values of several cards, (c,), given their points, (c, d)."""
+    losses = problem.losses(problem.merged[0] @ cards.T)[1]
+    return -losses - problem.C * np.count_nonzero(cards[:, problem.counted], axis=1)
+
+
 def _neighbours(problem: RiskProblem, points: IntArray) -> Iterator[IntArray]:
     """Yield the cards that differ in the points of one column, or have another column in place of one."""
-    used = np.flatnonzero(points)
-    b = problem.intercept(points)
+
+    def changed(card: IntArray, j: int, to: int) -> IntArray:
+        new = card.copy()
+        new[j] = to
+        return new
+
+    used, b = np.flatnonzero(points).tolist(), problem.intercept(points)
+    for j in used:
+        for other in range(int(points[j]) - 2, int(points[j]) + 3):
+            inside = problem.least[j] <= other <= problem.largest[j] and abs(other) >= problem.least_points[j]
+            if inside and other != points[j]:
+                yield changed(points, j, other)
     room = problem.nonzeros(points) < problem.max_nonzeros or len(problem.free) > 0
-    for j in used.tolist():
-        for other in _points_of_column(problem, j, int(points[j])):
-            card = points.copy()
-            card[j] = other
-            yield card
     bases = [(points, -1)] if room else []
-    for j in used.tolist():
-        card = points.copy()
-        card[j] = 0
-        yield card
-        bases.append((card, j))
+    for j in used:
+        bases.append((changed(points, j, 0), j))
+        yield bases[-1][0]
     for card, out in bases:
         slope = problem.tangent(card.astype(np.float64), b)[1][:-1]
-        gain = np.abs(slope) * np.where(slope > 0, -problem.least, problem.largest)
-        gain[card != 0] = 0.0
-        for j in np.argsort(-gain, kind="stable")[:_CANDIDATES].tolist():
+        most = np.where(slope > 0, -problem.least, problem.largest)
+        gain = np.where(card == 0, np.abs(slope) * most, 0.0)
+        for j in np.argsort(-gain, kind="stable")[: tuning.CANDIDATES].tolist():
             if gain[j] == 0 or j == out:
                 continue
-            ends = range(int(problem.least[j]), 0) if slope[j] > 0 else range(1, int(problem.largest[j]) + 1)
-            for other in sorted(ends, key=abs)[:20]:
-                if abs(other) >= int(problem.least_points[j]):
-                    new = card.copy()
-                    new[j] = other
-                    yield new
-
-
-def _points_of_column(problem: RiskProblem, j: int, now: int) -> list[int]:
-    """Return the points near those that a column has."""
-    near = (now + step for step in (-2, -1, 1, 2))
-    allowed = {other for other in near if problem.least[j] <= other <= problem.largest[j]}
-    return sorted(other for other in allowed if other and abs(other) >= int(problem.least_points[j]))
+            for size in range(int(problem.least_points[j]), min(20, int(most[j])) + 1):
+                yield changed(card, j, -size if slope[j] > 0 else size)
 
 
 def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
@@ -121,14 +109,12 @@ def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[Fl
         spread = np.maximum(problem.merged[0].std(axis=0), 1e-12)
         helps = np.where(slope > 0, problem.least < 0, problem.largest > 0)
         gain = np.abs(slope) / spread * helps
-        used = np.zeros(problem.d, dtype=np.int64)
-        used[chosen] = 1
         fits = []
         for j in np.argsort(-gain, kind="stable").tolist():
             if gain[j] > 0 and j not in chosen and _may_have(problem, [*chosen, j]):
                 fits.append((fit(problem, [*chosen, j], w, b), j))
                 state.check()
-            if len(fits) >= _CANDIDATES or state.seconds > end:
+            if len(fits) >= tuning.CANDIDATES or state.seconds > end:
                 break
         if not fits:
             return
@@ -187,7 +173,7 @@ def fit_in_box(
     whole, x = positive + negative, np.clip(start, low, high)
     totals = rows @ x
     loss = float(loss_of(totals, positive, negative))
-    for _ in range(_NEWTON):
+    for _ in range(tuning.NEWTON_STEPS):
         chance = chance_of(totals)
         slope = (whole * chance - positive) @ rows
         free = ~(((x <= low) & (slope > 0)) | ((x >= high) & (slope < 0)))
@@ -196,9 +182,9 @@ def fit_in_box(
         some = rows[:, free]
         curve = (some.T * (whole * chance * (1 - chance))) @ some
         step = np.zeros(len(x))
-        damped = curve + _RIDGE * (1e-6 + np.trace(curve)) * np.eye(len(curve))
+        damped = curve + tuning.RIDGE * (1e-6 + np.trace(curve)) * np.eye(len(curve))
         step[free] = np.linalg.solve(damped, slope[free])
-        for halving in range(_HALVINGS):
+        for halving in range(tuning.STEP_HALVINGS):
             new = np.clip(x - step * 0.5**halving, low, high)
             found = rows @ new
             better = float(loss_of(found, positive, negative))
@@ -207,7 +193,7 @@ def fit_in_box(
         else:
             break
         decrease, x, totals, loss = loss - better, new, found, better
-        if decrease < _LEAST_DECREASE:
+        if decrease < tuning.LEAST_DECREASE:
             break
     return x, loss
 
@@ -215,39 +201,24 @@ def fit_in_box(
 def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:
     """Yield what real points are rounded to: up and down in all combinations, or the nearest ones."""
     used = np.flatnonzero(w)
-    if len(used) > _ROUNDED:
+    if len(used) > tuning.ROUNDED:
         yield np.rint(w)
         return
     ways = [sorted({math.floor(value), math.ceil(value)}) for value in w[used].tolist()]
     cards = np.zeros((math.prod(map(len, ways)), problem.d))
     cards[:, used] = list(itertools.product(*ways)) if len(used) else np.zeros((1, 0))
-    losses = problem.losses(problem.merged[0] @ cards.T)[1] + problem.C * np.count_nonzero(
-        cards[:, problem.counted], axis=1
-    )
-    offered = 0
-    for at in np.argsort(losses, kind="stable").tolist():
-        if problem.allowed(cards[at]):
-            yield cards[at]
-            offered += 1
-            if offered == 2:
-                return
+    best = np.argsort(-_values(problem, cards), kind="stable").tolist()
+    yield from itertools.islice((cards[at] for at in best if problem.allowed(cards[at])), 2)
 
 
 def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
     """Offer the card of the largest AUC at every scale, where the search of all sets of columns applies."""
     points = min(int(problem.reach), 10)
     try:
+        signs = np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0))
+        options: dict[str, Any] = {"points": points, "point_limits": None, "least_points": 1, "signs": signs}
         card = CardProblem(
-            problem.X,
-            problem.y,
-            "auc",
-            points=points,
-            max_nonzeros=problem.max_nonzeros,
-            signs=np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0)),
-            groups=problem.groups,
-            required=problem.required,
-            rules=problem.rules,
-            directions=problem.directions,
+            problem.X, problem.y, "auc", conditions=dataclasses.replace(problem.conditions, free=(), **options)
         )
     except ValueError:  # too many questions or points, or numbers of too many decimals
         return

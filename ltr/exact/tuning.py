@@ -201,3 +201,21 @@ FRONT_STEPS = 20  # about how many points a front has unless a step is given
 CERTIFICATE_PAIRS = 4_000_000  # most pairs that are recorded, at about 100 bytes each
 CERTIFICATE_WORK = 5_000_000  # pairs examined between two checks of the clock
 CERTIFICATE_HALVINGS = 12  # times that the bounds tried halve the distance from the trivial bound to the value
+
+# --- Cards and risk scores: sets of columns with whole points --------------------------------------------------------
+
+MOST_DIRECTIONS = 100_000  # whole weights of the columns of a set, beyond which boxes are better
+FEW_VALUES = 8  # values of a column, for which bounds are close
+MOST_OPEN_WEIGHTS = 60_000  # weights of all sets with two columns of more values, beyond which boxes are better
+POINTS_PAUSE = 0.02  # seconds between two looks at limits and interrupts
+RISK_WORDS_PER_SECOND = 2e8  # words and patterns looked at to bound sets, on a slow machine
+MOST_RISK_SETS = 20_000  # sets to search one by one; SCIP takes over where there are more
+RISK_WORDS = 1 << 21  # most words that are looked at together
+RISK_COLUMNS = 16  # most columns the same way
+RISK_TOTALS = 2_000_000  # most totals that are looked at together
+CANDIDATES = 12  # columns of the largest slopes that are tried in place of another
+ROUNDED = 8  # columns whose points are rounded in all ways
+NEWTON_STEPS = 30  # steps of a continuous fit
+STEP_HALVINGS = 12  # most halvings of such a step
+LEAST_DECREASE = 1e-10  # of the loss, in such a step that is not the last
+RIDGE = 1e-6  # on the diagonal of the Hessian, for columns that are constant or equal

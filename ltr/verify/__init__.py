@@ -13,13 +13,12 @@ except in messages. The verdict is one line, and the exit code
 
 **The problem.** Over weights w in [-1, 1]^d with A w <= b and at most max_nonzeros of them other than 0, maximise
 ``statistic(w) - C * #{j : w_j != 0}``. Weights of the columns named as free are not counted, here or in what follows;
-the weights of those named as required are at least 0.01 in size; a file that does not name any has none. Where a file
-states a number "integer", B, the weights are whole numbers from -B to B instead of numbers from -1 to 1, and those of
-required columns are not 0. A pair (i, k) is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and
-lost elsewhere; s = 1 unless stated otherwise. In a file of the kind "pairwise" the statistic is the sum of the weights
-of the pairs won.
+the weights of those named as required are at least 0.01 in size. Where a file states a number "integer", B, the weights
+are whole numbers from -B to B instead of numbers from -1 to 1, and those of required columns are not 0. A pair (i, k)
+is won where ``w·δ >= margin * s``, δ = x_i - x_k, margin > 0, and lost elsewhere; s = 1 unless stated otherwise. In a
+file of the kind "pairwise" the statistic is the sum of the weights of the pairs won.
 
-A file of the kind "graded" gives each observation a gain >= 0 and a list, by its number qid. Of one list let n be the
+A file of the kind "rerank" gives each observation a gain >= 0 and a list, by its number qid. Of one list let n be the
 number of observations, 0 <= a_1 <= ... <= a_n its weights (in the file one list after the other, qid ascending),
 0 = v_0 < v_1 < ... the number 0 and the gains in it, and h_i the grade of i, gain_i = v_(h_i). The statistic is the sum
 of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list of i
@@ -28,33 +27,34 @@ of gain_i * a[n - c_i] over all i of all lists, where c_i counts within the list
                        equal keys the larger h comes first; observations of equal key and h may be in any order
     ties "subrank"     the lost pairs (i, k), k any other
 
-A file of the kind "rerank" is about one list, with the gains y, 0 and 1; of this sum s, m the sum of y, the statistic
-is (s - m (m + 1) / 2) / (m (n - m)) for "auc", s / N for "precision@N", and s / m for "recall@N".
+Of a single list with the gains 0 and 1, this sum s, and m ones, the statistic is (s - m (m + 1) / 2) / (m (n - m)) for
+"auc", s / N for "precision@N", and s / m for "recall@N".
 
-These two kinds may have "demands" on other statistics of the same observations and lists. Each states a kind, a
-statistic, its weights a_1, ..., and labels y or gains, as a problem does, and a number "at_least". Weights meet it
-where its statistic, with the margin of the problem and ties "resolved", is at least at_least - 1e-9 |at_least|,
-and the maximum is over weights that meet all demands. In several lists a demand is of the kind "graded".
+There may be "demands" on other statistics of the same observations and lists. Each states a statistic, its weights
+a_1, ..., and labels, as a problem does, and a number "at_least". Weights meet it where its statistic, with the margin
+of the problem and ties "resolved", is at least at_least - 1e-9 |at_least|, and the maximum is over weights that
+meet all demands.
 
-A file of the kind "card" is about points, whole numbers w from -points to points, of the columns of a matrix of zeros
-and ones, X, a text for each row; where it states a "unit", a power of ten, the text has whole numbers, X times the
-unit. At most max_nonzeros points are other than 0, each of these at least least_points in size, where that is stated;
-required columns are among them, at most one of a group (a number >= 0), w_j >= 0 where its sign is 1, w_j <= 0 where
-it is -1. Rows are ordered by their totals w·x, the largest first, a row at place p = 0, 1, ... contributes
+Files of the kinds "card" and "risk" are about points, whole numbers w. At most max_nonzeros of them are other than 0,
+free columns not counted; these are from least_j to largest_j and at least least_points_j in size. Required columns are
+among them, at most one of a group (a number >= 0), and those of a direction (a number >= 0) have one sign. A rule asks
+for at_least to at_most of its columns, where a column of "when", if there are any, is among them.
+
+The rows of a card are whole numbers, those of X times the "unit", a power of ten. Each limit of its points is 0 or
+"points" in size. Rows are ordered by their totals w·x, the largest first, a row at place p = 0, 1, ... contributes
 gain * a[n - p], and rows with equal totals contribute
 
     ties "average"     the mean over all their orders
     ties "resolved"    the least over all their orders, the one with ascending gains
 
-and with gains 0 and 1 the statistic is that of the kind "rerank". A card may have "demands", too, on statistics of the
-same order with the same ties. The last section says how it is proven.
+and with gains 0 and 1 the statistic is the share that it is above. The statistic "c_index" is the share of comparable
+pairs in order. A card may have "demands", too, on statistics of the same order with the same ties, or with ties
+resolved where ties_lost says so. The last section says how it is proven.
 
-A file of the kind "risk" is about points, too: whole numbers w_j for the columns of X, which are 0 or from least_j to
-largest_j and, where that is stated, at least least_points_j in size, and behind them a whole intercept b, within
-"intercept" where that is not null. Columns, signs, groups, rules and directions are as for a card; free columns are
-not counted. The statistic is minus the sum of v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))), where the weights of the
-rows v_i are row_weights, or equal ones, divided by their sum. The logarithms are computed to fifty digits. No bound
-of it is proven here: such a file has no proof, and what it says of all other points is the claim of the solver.
+The points of a risk score have a whole intercept b behind them, within "intercept" where that is not null. The
+statistic is minus the sum of v_i log(1 + exp(-(2 y_i - 1) (b + w·x_i))), where the weights of the rows v_i are
+row_weights, divided by their sum. The logarithms are computed to fifty digits. No bound of it is proven here: such a
+file has no proof, and what it says of all other points is the claim of the solver.
 
 **Layers.** As gain_i is the sum of v_t - v_(t-1) over t = 1, ..., h_i, the statistic is the sum over lists and t of
 (v_t - v_(t-1)) S_t, where S_t is the sum of a[n - c_i] over the *members* of the layer, the i with h_i >= t. For
@@ -237,60 +237,38 @@ def check(content: dict[str, Json], progress: Progress | None = None) -> tuple[s
 
 def statement(problem: dict[str, Json]) -> str:
     """Return the problem in words: all that the value and the bound depend on, the data by their hash."""
-    if problem["kind"] in ("card", "risk"):
-        return card_statement(problem)
-    words, lists, sides = [f"problem: {problem['kind']}"], "", problem["constraints"]
-    if problem["kind"] == "pairwise":
+    kind, lists, columns = problem["kind"], "", "column" if problem["kind"] in ("card", "risk") else "feature"
+    words = ["problem: risk score, minus the logistic loss" if kind == "risk" else f"problem: {kind}"]
+    if kind == "pairwise":
         words.append(counted(len(problem["pairs"]), "pair"))
-    else:
-        words += ["statistic " + "".join(problem["statistic"].split()), f"ties {problem['ties']}"]
-    words += [f"margin {problem['margin']!r}", f"C {problem['C']!r}"]
-    if problem["max_nonzeros"] is not None:
-        words.append(f"max_nonzeros {problem['max_nonzeros']}")
-    for name in ("free", "required"):
-        if columns := problem.get(name):
-            words.append(f"{name} {'columns' if len(columns) > 1 else 'column'} {' and '.join(map(str, columns))}")
-    if (integer := problem.get("integer")) is not None:
-        words.append(f"weights whole numbers from -{integer} to {integer}")
-    if sides:
-        words.append(counted(len(sides["A"]), "side constraint"))
-    words += demands_in_words(problem)
-    if problem["kind"] == "graded":
-        lists = " in " + counted(len(set(problem["qid"])), "list")
-    n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "feature")
-    return f"{', '.join(words)}; data: {n}{lists}, {d}, sha256 {problem['sha256']}"
-
-
-def demands_in_words(problem: dict[str, Json]) -> list[str]:
-    """Return a phrase for each demand."""
-    demands = [(demand, "".join(demand["statistic"].split())) for demand in problem.get("demands", [])]
-    lost = [" with ties resolved" if demand.get("ties_lost") else "" for demand, _ in demands]
-    return [
-        f"demand {demand['kind']} {statistic} at least {demand['at_least']!r}{ties}"
-        for (demand, statistic), ties in zip(demands, lost, strict=True)
-    ]
-
-
-def card_statement(problem: dict[str, Json]) -> str:
-    """Return the problem of the kind "card" or "risk" in words."""
-    if problem["kind"] == "card":
-        words = [f"problem: card, statistic {''.join(problem['statistic'].split())}, ties {problem['ties']}"]
-        words.append(f"points {problem['points']!r}")
-    else:
-        words = ["problem: risk score, minus the logistic loss"]
+    if "statistic" in problem:
+        words.append("statistic " + "".join(problem["statistic"].split()))
+    words += [f"{name} {problem[name]}" for name in ("ties", "points") if name in problem]
+    if kind == "risk":
         words.append(f"points from {min(problem['least'])} to {max(problem['largest'])}")
         words += [] if problem["intercept"] is None else ["intercept from {} to {}".format(*problem["intercept"])]
-    words += [f"{field} {problem[field]!r}" for field in ("max_nonzeros", "C")]
-    limits = {"sign": map(bool, problem["signs"]), "grouped column": (v >= 0 for v in problem["groups"])}
-    limits["required column"] = (True for _ in problem["required"])
-    limits["free column"] = (True for _ in problem.get("free", []))
-    limits["rule"] = (True for _ in problem.get("rules", []))
-    limits["weighted row"] = (True for _ in problem.get("row_weights", []))
-    limits["column with a direction"] = (v >= 0 for v in problem.get("directions", []))
-    words += [counted(number, word) for word, each in limits.items() if (number := sum(each))]
-    words += demands_in_words(problem)
-    n, d = counted(len(problem["X"]), "observation"), counted(len(problem["X"][0]), "column")
-    return f"{', '.join(words)}; data: {n}, {d}, sha256 {problem['sha256']}"
+    numbers = {name: problem.get(name) for name in ("margin", "max_nonzeros", "C")}
+    words += [f"{name} {value!r}" for name, value in numbers.items() if value is not None]
+    for name in ("free", "required"):
+        if named := problem[name]:
+            words.append(f"{name} {'columns' if len(named) > 1 else 'column'} {' and '.join(map(str, named))}")
+    if problem.get("integer") is not None:
+        words.append(f"weights whole numbers from -{problem['integer']} to {problem['integer']}")
+    sizes = {"side constraint": len((problem.get("constraints") or {"A": []})["A"])}
+    if columns == "column":
+        ends = zip(problem["least"], problem["largest"], strict=True)
+        sizes |= {"sign": sum((low == 0) != (high == 0) for low, high in ends), "rule": len(problem["rules"])}
+        sizes["grouped column"] = sum(v >= 0 for v in problem["groups"])
+        sizes["column with a direction"] = sum(v >= 0 for v in problem["directions"])
+    words += [counted(number, word) for word, number in sizes.items() if number]
+    for demand in problem.get("demands", []):
+        name, ties = "".join(demand["statistic"].split()), " with ties resolved" * demand["ties_lost"]
+        words.append(f"demand {name} at least {demand['at_least']!r}{ties}")
+    if len({*problem.get("qid", [])}) > 1:
+        lists = " in " + counted(len({*problem["qid"]}), "list")
+    d = len(problem["least"] if columns == "column" else problem["X"][0])
+    data = f"{counted(len(problem['X']), 'observation')}{lists}, {counted(d, columns)}, sha256 {problem['sha256']}"
+    return f"{', '.join(words)}; data: {data}"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -314,37 +292,31 @@ def main(arguments: list[str] | None = None) -> int:
     for name, value in (("--max-size", options.max_size), ("--max-steps", options.max_steps)):
         if value < 1:
             parser.error(f"argument {name}: must be at least 1, got {value}")
+    claim = sha256 = None
     try:
         content = parse(read(options.file, options.max_size))
         claim, words = check(content, Progress(loud=True, most=options.max_steps))
         require(claim != "value" or not options.require_proof, "proof", "there is none")
         sha256 = content["problem"]["sha256"]
         require(options.data in (None, sha256), "problem.sha256", f"must be {options.data!r}, got {sha256!r}")
+        code, verdict, said = 0, "accepted", ""
     except CertificateError as error:
-        sys.stderr.write(f"rejected: {options.file}: {error}\n")
-        if options.json:
-            _print_verdict("rejected", options.file, str(error))
-        return 1
+        code, verdict, said, words, claim, sha256 = 1, "rejected", "rejected", str(error), None, None
     except (OSError, ValueError) as error:
         sys.stderr.write(f"cannot read {options.file}: {getattr(error, 'strerror', None) or error}\n")
         return 2
     except (MemoryError, LimitError) as error:
         error.__traceback__ = None  # frees what was read, for there may be no memory left to say so
-        reason = error if isinstance(error, LimitError) else "there is not enough memory"
-        sys.stderr.write(f"could not be checked: {options.file}: {reason}\n")
-        if options.json:
-            _print_verdict("unchecked", options.file, str(reason))
-        return 3
+        words = str(error) if isinstance(error, LimitError) else "there is not enough memory"
+        code, verdict, said = 3, "unchecked", "could not be checked"
     except KeyboardInterrupt:
         sys.stderr.write(f"interrupted: {options.file} was not checked\n")
         return 130
+    if said:
+        sys.stderr.write(f"{said}: {options.file}: {words}\n")
     if options.json:
-        _print_verdict("accepted", options.file, words, claim=claim, sha256=sha256)
-    else:
+        content = {"verdict": verdict, "file": options.file, "words": words, "claim": claim, "data": sha256}
+        sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    elif code == 0:
         sys.stdout.write(f"{words}\n")
-    return 0
-
-
-def _print_verdict(verdict: str, file: str, words: str, *, claim: str | None = None, sha256: str | None = None) -> None:
-    content = {"verdict": verdict, "file": file, "words": words, "claim": claim, "data": sha256}
-    sys.stdout.write(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    return code

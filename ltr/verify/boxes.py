@@ -18,8 +18,9 @@ from .file import (
     LimitError,
     Pair,
     Progress,
-    distinct,
+    columns_of,
     each,
+    entries,
     integers,
     require,
     show,
@@ -77,13 +78,11 @@ class Problem:
         X, self.margin = content["X"], Fraction(content["margin"])
         require(self.margin > 0, "problem.margin", f"must be > 0, got {content['margin']}")
         n, d = self.n, self.d = self.n, len(X[0])
-        free, most = content.get("free", []), content["max_nonzeros"]
-        self.required = content.get("required", [])
-        distinct(free, d, "problem.free")
-        distinct(self.required, d, "problem.required", free)
-        self.integer = content.get("integer", 0)
-        right = "integer" not in content or 1 <= self.integer <= MOST_POINTS
-        require(right, "problem.integer", f"must be from 1 to {MOST_POINTS}, got {self.integer!r:.40}")
+        most, integer, free = content["max_nonzeros"], content["integer"], columns_of(content, "free", d)
+        self.required = columns_of(content, "required", d, free)
+        right = integer is None or 1 <= integer <= MOST_POINTS
+        require(right, "problem.integer", f"must be from 1 to {MOST_POINTS}, got {integer!r:.40}")
+        self.integer = integer or 0
         self.reach, self.least = self.integer or 1, Fraction(1) if self.integer else REQUIRED
         self.counted = sorted({*range(d)} - {*free})
         self.most = len(self.counted) if most is None else most
@@ -114,19 +113,20 @@ class Problem:
         self.scalable = all(limit <= 0 for limit in b)
 
     def read_lists(self, content: dict[str, Json]) -> None:
-        """Read the objective and the demands of the kinds "rerank" and "graded"."""
+        """Read the objective and the demands of the kind "rerank"."""
         n, ties = self.n, content["ties"]
         require(ties in ("resolved", "subrank"), "problem.ties", f"must be 'resolved' or 'subrank', got {ties!r:.40}")
-        qid = content.get("qid", [0] * n)
-        sized(qid, n, "problem.qid")
-        each(qid, (-(2**63) <= one < 2**63 for one in qid), "problem.qid", "fit into 64 bits")
+        qid = entries(content, "qid", n, lambda one: -(2**63) <= one < 2**63, "fit into 64 bits")
         lists = itertools.groupby(sorted(range(n), key=qid.__getitem__), key=qid.__getitem__)
         members = [list(everyone) for _, everyone in lists]
         self.objective.read_lists(content, members, ties)
-        for at, demand in enumerate(content.get("demands", [])):
+        for at, stated in enumerate(content["demands"]):
             first = sum(one.counters for one in self.counted_objectives)
-            self.demands.append(Demand(demand, members, self.progress, f"problem.demands[{at}]", first))
-            self.counted_objectives.append(self.demands[-1])
+            demand = Demand(n, Fraction(0), self.progress, f"problem.demands[{at}]", first)
+            demand.read_lists(stated, members, "resolved")
+            demand.ask(stated["at_least"])
+            self.demands.append(demand)
+            self.counted_objectives.append(demand)
 
     def pairs(self) -> Iterator[Pair]:
         """Yield the pairs of all objectives that are counted, (i, k, s, counter, weight)."""
@@ -159,9 +159,9 @@ class Problem:
 
     def check_weights(self, weights: list[float]) -> None:
         """Check that weights are in the box, whole numbers where they must be, few enough other than 0 and required."""
-        inside = (abs(w) <= self.reach and (not self.integer or w == int(w)) for w in weights)
         whole = "a whole number " if self.integer else ""
-        each(weights, inside, "weights", f"be {whole}from -{self.reach} to {self.reach}")
+        rule = f"be {whole}from -{self.reach} to {self.reach}"
+        each(weights, lambda w: abs(w) <= self.reach and (not self.integer or w == int(w)), "weights", rule)
         for j in self.required:
             right, least = abs(Fraction(weights[j])) >= self.least, show(self.least)
             require(right, f"weights[{j}]", f"must be at least {least} in size, got {weights[j]!r}")

@@ -12,7 +12,6 @@ from fractions import Fraction
 from typing import Any
 
 from .file import (
-    DEMAND_TOLERANCE,
     CertificateError,
     Json,
     LimitError,
@@ -20,8 +19,8 @@ from .file import (
     Progress,
     Stated,
     check_statistic,
-    distinct,
-    each,
+    columns_of,
+    entries,
     integers,
     labels_of,
     require,
@@ -36,6 +35,8 @@ WORD = 1024  # bits of a set of rows that are taken apart in one step
 MOST_ORDERS = 100_000  # largest number of ways to give points to the columns of a card, up to their signs
 MOST_SETS = 1_000_000  # largest number of sets of columns
 MOST_ROWS = 30_000_000  # rows times sets with columns of other numbers, of which a million take a second
+MOST_POINTS, MOST_COLUMNS = 100, 6  # of a card
+LARGEST = 10**9  # size of points and intercepts
 UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 
 
@@ -62,9 +63,8 @@ class Ranked(Stated):
         self.perfect = self.worst(sorted(values, reverse=True), 0)
         levels = sorted({*values} - {0})
         self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
-        self.lost, self.limit = lost, 0
-        if "y" in content or (content["kind"] == "card" and {*gains} == {0, 1}):
-            self.state_share(name, content["statistic"], int(sum(gains)))
+        self.lost = lost
+        self.state_share(name, content["statistic"], gains)
 
     def worst(self, gains: list[int], place: int) -> int:
         """Return the contribution of rows with these gains in this order from a place on."""
@@ -153,19 +153,13 @@ class Ordered(Stated):
         self, content: dict[str, Json], n: int, C: Fraction, progress: Progress, lost: bool, place: str = "problem"
     ) -> None:
         super().__init__(n, C, progress, place)
-        labels_of(content, place)
-        time, event = content["time"], content["event"]
-        for name, values, right, rule in (
-            ("time", time, (at >= 0 for at in time), "be >= 0"),
-            ("event", event, (of in (0, 1) for of in event), "be 0 or 1"),
-        ):
-            sized(values, n, f"{place}.{name}")
-            each(values, right, f"{place}.{name}", rule)
+        time = entries(content, "time", n, lambda at: at >= 0, "be >= 0", place)
+        event = entries(content, "event", n, lambda of: of in (0, 1), "be 0 or 1", place)
         groups: dict[tuple[float, int], list[int]] = {}
         for i, (at, of) in enumerate(zip(time, event, strict=True)):
             groups.setdefault((at, -of), []).append(i)
         self.later = [(of < 0, rows) for (_, of), rows in sorted(groups.items(), reverse=True)]
-        self.tie, self.lost, self.limit, self.levels, self.row_gains = 0 if lost else 1, lost, 0, list[int](), [0]
+        self.tie, self.levels, self.row_gains = 0 if lost else 1, list[int](), [0]
         self.perfect = 2 * self.counts([0] * n, 1)[0][0]
         require(self.perfect > 0, f"{place}.event", "must be 1 for an observation with a time before that of another")
         self.value_unit = self.perfect
@@ -254,51 +248,65 @@ def statistic_of(
 
 
 def asked_of(content: dict[str, Json], n: int, progress: Progress, lost: bool, place: str) -> Ranked | Ordered:
-    """Return a statistic that must reach a least value, with its largest sum of contributions below that."""
-    lost = content.get("ties_lost", lost)
+    """Return a statistic that must reach a least value."""
+    lost = lost or content["ties_lost"]
     statistic = statistic_of(content, n, Fraction(0), progress, lost, place)
     one = not lost or len({*statistic.row_gains}) < 3
     require(one, f"{place}.gains", "must have two values where ties are lost")
-    asked = Fraction(content["at_least"])
-    statistic.least = statistic.contributions(asked - DEMAND_TOLERANCE * abs(asked), 0)
-    statistic.limit = math.ceil(statistic.least) - 1
+    statistic.ask(content["at_least"])
     return statistic
 
 
 class Pointed:
-    """What points a file allows, besides their sizes.
+    """What points a file allows.
 
     Attributes:
         d: number of columns.
         most: largest number of columns with points.
         free: columns that it does not count.
-        signs, groups, needed, rules, directions: see `ltr.verify`.
+        least, largest, fewest: of each column, its least and its largest points, and the least size of points.
+        groups, needed, rules, directions: see `ltr.verify`.
     """
 
     def read_conditions(self, content: dict[str, Json], d: int) -> None:
         """Read the conditions of a file, checked."""
-        self.d, self.most, self.free = d, content["max_nonzeros"], {*content.get("free", [])}
-        distinct(content.get("free", []), d, "problem.free")
-        self.signs, self.groups, self.needed = content["signs"], content["groups"], content["required"]
-        for name, values, least, largest in (("signs", self.signs, -1, 1), ("groups", self.groups, -1, 2**31 - 1)):
-            sized(values, d, f"problem.{name}")
-            allowed = (least <= v <= largest for v in values)
-            each(values, allowed, f"problem.{name}", f"be from {least} to {largest}")
-        distinct(self.needed, d, "problem.required")
-        self.rules = [self.rule(at, rule) for at, rule in enumerate(content.get("rules", []))]
-        self.directions = content.get("directions", [-1] * d)
-        sized(self.directions, d, "problem.directions")
-        each(self.directions, (-1 <= v < 2**31 for v in self.directions), "problem.directions", "be a group or -1")
+        self.d, self.most, self.free = d, content["max_nonzeros"], {*columns_of(content, "free", d)}
+        require(self.most >= 1, "problem.max_nonzeros", f"must be at least 1, got {self.most}")
 
-    def check_columns_of(self, points: list[float]) -> None:
-        """Check that a card may have the columns of points, with their signs."""
+        def numbers(name: str, low: int, high: int) -> list[int]:
+            return entries(content, name, d, lambda v: low <= v <= high, f"be from {low} to {high}")
+
+        self.least, self.largest = numbers("least", -LARGEST, 0), numbers("largest", 0, LARGEST)
+        self.fewest = numbers("least_points", 1, LARGEST)
+        self.groups, self.directions = (numbers(name, -1, 2**31 - 1) for name in ("groups", "directions"))
+        self.needed = columns_of(content, "required", d)
+        self.rules = [self.rule(rule, f"problem.rules[{at}]") for at, rule in enumerate(content["rules"])]
+
+    def rule(self, stated: dict[str, Json], place: str) -> tuple[set[int], int, int, set[int]]:
+        """Return a rule: its columns, how many of them a card may have, and the columns for which it holds.
+
+        A card that has one of the latter, or any card if there are none, has from so many to so many of the columns.
+        """
+        least, most = stated["at_least"], stated["at_most"]
+        require(0 <= least <= most, place, f"must have 0 <= at_least <= at_most, got {least} and {most}")
+        own, when = ({*columns_of(stated, name, self.d, place=place)} for name in ("columns", "when"))
+        return own, least, most, when
+
+    def check_points(self, points: list[float]) -> None:
+        """Check that a card may have these points."""
+        every = zip(points, self.least, self.largest, self.fewest, strict=True)
+        for j, (w, low, high, fewest) in enumerate(every):
+            words = f"must be 0 or a whole number from {low} to {high}, at least {fewest} in size, got {w!r}"
+            right = w == int(w) and (w == 0 or (low <= w <= high and abs(w) >= fewest))
+            require(right, f"weights[{j}]", words)
         used = [j for j, w in enumerate(points) if w]
-        for j in used:
-            right = points[j] * self.signs[j] >= 0
-            require(right, f"weights[{j}]", f"are no points of the sign {self.signs[j]:+d}, got {points[j]:g}")
         alike = self.alike(used, [points[j] < 0 for j in used])
         require(alike, "weights", "must have one sign for all columns of a direction")
         require(self.allowed(used), "weights", f"are not allowed: columns {', '.join(map(str, used)) or 'none'}")
+
+    def excess(self, weights: list[float]) -> Fraction:
+        """Return 0: there are no side constraints."""
+        return Fraction(0)
 
     def allowed(self, columns: Collection[int]) -> bool:
         """Whether a card may have exactly these columns."""
@@ -310,17 +318,6 @@ class Pointed:
             (when and not when & {*columns}) or least <= len(own & {*columns}) <= most
             for own, least, most, when in self.rules
         )
-
-    def rule(self, at: int, stated: dict[str, Json]) -> tuple[set[int], int, int, set[int]]:
-        """Return a rule: its columns, how many of them a card may have, and the columns for which it holds.
-
-        A card that has one of the latter, or any card if there are none, has from so many to so many of the columns.
-        """
-        place, least, most = f"problem.rules[{at}]", stated["at_least"], stated["at_most"]
-        for name in ("columns", "when"):
-            distinct(stated.get(name, []), self.d, f"{place}.{name}")
-        require(0 <= least <= most, place, f"must have 0 <= at_least <= at_most, got {least} and {most}")
-        return {*stated["columns"]}, least, most, {*stated.get("when", [])}
 
     def alike(self, columns: Collection[int], down: list[bool]) -> bool:
         """Whether columns of the same direction count down together, or none of them does."""
@@ -342,38 +339,42 @@ class Cards(Pointed):
     def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
         self.progress = progress or Progress()
         self.n, C = size_and_price(content)
-        X, ties, one = content["X"], content["ties"], content.get("unit", 1)
+        ties, one = content["ties"], content["unit"]
         require(one in UNITS, "problem.unit", f"must be a power of ten up to {UNITS[-1]}, got {one!r:.40}")
-        table = [row.split(" ") if "unit" in content else list(row) for row in X]
-        d = self.d = len(table[0])
+        table = [row.split(" ") for row in content["X"]]
+        d = len(table[0])
         for i, row in enumerate(table):
-            right = all(WHOLE.fullmatch(word) if "unit" in content else word in ("0", "1") for word in row)
-            words = "whole numbers of at most 18 digits" if "unit" in content else "0 and 1"
-            require(len(row) == d and right, f"problem.X[{i}]", f"must be {d} of {words}")
+            right = len(row) == d and all(map(WHOLE.fullmatch, row))
+            require(right, f"problem.X[{i}]", f"must be {d} whole numbers of at most 18 digits")
         self.numbers = [list(map(int, column)) for column in zip(*table, strict=True)]
         require(ties in ("average", "resolved"), "problem.ties", f"must be 'average' or 'resolved', got {ties!r:.40}")
-        self.lost, self.points, self.fewest = ties == "resolved", content["points"], content.get("least_points", 1)
-        for name, largest in (("points", 100), ("max_nonzeros", 6)):
+        self.points = content["points"]
+        self.read_conditions(content, d)
+        for name, largest in (("points", MOST_POINTS), ("max_nonzeros", MOST_COLUMNS)):
             value = content[name]
             require(1 <= value <= largest, f"problem.{name}", f"must be from 1 to {largest}, got {value}")
-        self.read_conditions(content, d)
+        require(not self.free, "problem.free", "must be empty for a card")
+        for name in ("least", "largest"):
+            entries(content, name, d, lambda v: abs(v) in (0, self.points), f"be 0 or {self.points} in size")
+        rule = f"must be the same for all columns, and at most {self.points}"
+        require(len({*self.fewest}) == 1 and self.fewest[0] <= self.points, "problem.least_points", rule)
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
-        rule = f"must be from 1 to {self.points}, and 1 where a column has other numbers than 0 and 1"
-        sizes = self.points if None not in self.columns else 1
-        require(1 <= self.fewest <= sizes, "problem.least_points", f"{rule}, got {self.fewest}")
         self.bits = [[number // one for number in column] for column in self.numbers]
-        self.ranked = statistic_of(content, self.n, C, self.progress, self.lost)
+        lost = ties == "resolved"
+        self.ranked = statistic_of(content, self.n, C, self.progress, lost)
         self.demands = [
-            asked_of(demand, self.n, self.progress, self.lost, f"problem.demands[{at}]")
-            for at, demand in enumerate(content.get("demands", []))
+            asked_of(demand, self.n, self.progress, lost, f"problem.demands[{at}]")
+            for at, demand in enumerate(content["demands"])
         ]
         self.statistics = [self.ranked, *self.demands]
-        alone = None not in self.columns or {*self.directions} == {-1}
-        require(alone, "problem.directions", "must be -1 where a column has other numbers than 0 and 1")
+        others = "where a column has other numbers than 0 and 1"
+        simple = None not in self.columns
+        require(simple or self.fewest[0] == 1, "problem.least_points", f"must be 1 {others}")
+        require(simple or {*self.directions} == {-1}, "problem.directions", f"must be -1 {others}")
         pairs = any(isinstance(statistic, Ordered) for statistic in self.statistics)
-        require(not pairs or None not in self.columns, "problem.X", "must hold answers 0 and 1 for c_index")
+        require(simple or not pairs, "problem.X", "must hold answers 0 and 1 for c_index")
 
     def size(self) -> Fraction:
         """Return the statistic of a perfect order."""
@@ -395,25 +396,15 @@ class Cards(Pointed):
 
     def meets(self, totals: list[int]) -> bool:
         """Whether an order of the rows meets all demands."""
-        return all(demand.of_totals(totals) >= demand.least for demand in self.demands)
-
-    def excess(self, weights: list[float]) -> Fraction:
-        """Return 0: there are no side constraints."""
-        return Fraction(0)
+        return all(demand.objective(demand.of_totals(totals), 0) >= demand.least for demand in self.demands)
 
     def check_weights(self, weights: list[float]) -> None:
         """Check that points are allowed."""
-        for j, w in enumerate(weights):
-            right = w == int(w) and (w == 0 or self.fewest <= abs(w) <= self.points)
-            sizes = f"{self.fewest} to {self.points}"
-            require(right, f"weights[{j}]", f"are no points of a card with points of size {sizes}, got {w!r}")
-        self.check_columns_of(weights)
+        self.check_points(weights)
         _, totals = self.totals(weights)
         for at, demand in enumerate(self.demands):
-            reached = demand.of_totals(totals)
-            require(
-                reached >= demand.least, "weights", f"do not meet demand {at}: {show(demand.objective(reached, 0))}"
-            )
+            reached = demand.objective(demand.of_totals(totals), 0)
+            require(reached >= demand.least, "weights", f"do not meet demand {at}: {show(reached)}")
 
     def prove(self, bound: Fraction | None, partition: list[str]) -> str:
         """Check that no allowed points have an objective above the bound, and return by what that is proven.
@@ -437,7 +428,7 @@ class Cards(Pointed):
         self.progress.unit = "set of columns"
         for m in range(min(self.most, self.d) + 1):
             self.ranked.limit = -1 if bound is None else self.ranked.allows(bound, m)
-            self.orders = orders(m, self.fewest, self.points)
+            self.orders = orders(m, self.fewest[0], self.points)
             self.extend(m, (), [(1 << self.n) - 1])
             for columns in itertools.combinations(range(self.d), m) if None in self.columns else ():
                 if any(self.columns[j] is None for j in columns):
@@ -472,7 +463,7 @@ class Cards(Pointed):
             return
         for mask in range(len(parts)):
             alike = self.alike(columns, [bool(mask >> at & 1) for at in range(len(columns))])
-            if alike and all(self.signs[j] != (-1, 1)[mask >> at & 1] for at, j in enumerate(columns)):
+            if alike and all((self.least if mask >> at & 1 else self.largest)[j] for at, j in enumerate(columns)):
                 every = zip(self.statistics, shares, strict=True)
                 if any(statistic.masked(share, mask) <= statistic.limit for statistic, share in every):
                     continue
@@ -500,9 +491,10 @@ class Cards(Pointed):
                 names, attained = ", ".join(map(str, sorted(columns))), show(self.ranked.objective(value, at))
                 raise CertificateError(f"proof.bound: points of the columns {names} have the value {attained}")
             return
-        column, sign = self.numbers[columns[at]], self.signs[columns[at]]
-        for direction in (-1, 1):
-            for size in range(1, self.points + 1) if direction != -sign else ():
+        j = columns[at]
+        column = self.numbers[j]
+        for direction, most in ((-1, -self.least[j]), (1, self.largest[j])):
+            for size in range(1, most + 1):
                 now = [total + direction * size * v for total, v in zip(totals, column, strict=True)]
                 if at + 1 < len(columns) and any(
                     statistic.of_blocks(blocks[at + 1], now) <= statistic.limit for statistic in self.statistics

@@ -9,44 +9,30 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from fractions import Fraction
 from typing import Any
 
 Json = Any  # what json.loads returns
 Pair = tuple[int, ...]
 FORMAT, VERSION = "ltr certificate", 1
-PROBLEM = {"C": float, "margin": float, "constraints": ({"A": [[float]], "b": [float]},), "max_nonzeros": (int,)}
-PROBLEM |= {"X": [[float]], "sha256": str, "free": [int], "required": [int], "integer": int}
 LABELS = {"gains": [float], "outcome": [float], "treatment": [int], "time": [float], "event": [int]}
-OPTIONAL = ("free", "required", "integer", "unit", "demands", "a", "ties_lost", "rules", "directions", "when", *LABELS)
-OPTIONAL += ("row_weights", "least_points")
-POINTS = {"max_nonzeros": int, "signs": [int], "groups": [int], "required": [int], "directions": [int]}
-POINTS |= {"rules": [{"columns": [int], "at_least": int, "at_most": int, "when": [int]}]}
-STATISTIC = {"kind": str, "statistic": str, "a": [float]}
-DEMANDS = {
-    "rerank": {**STATISTIC, "y": [int], "at_least": float, "ties_lost": bool},
-    "graded": {**STATISTIC, **LABELS, "at_least": float, "ties_lost": bool},
-}
-RANKED = {**PROBLEM, **STATISTIC, "ties": str, "demands": [DEMANDS]}
+OPTIONAL = ("a", *LABELS)  # of which those of one kind are given, see `labels_of`
+STATISTIC = {"statistic": str, "a": [float], **LABELS}
+DEMANDS = [{**STATISTIC, "at_least": float, "ties_lost": bool}]
+PROBLEM = {"kind": str, "C": float, "sha256": str, "free": [int], "required": [int]}
+BOXES = {**PROBLEM, "X": [[float]], "margin": float, "constraints": ({"A": [[float]], "b": [float]},)}
+BOXES |= {"max_nonzeros": (int,), "integer": (int,)}
+POINTS = {**PROBLEM, "max_nonzeros": int, "groups": [int], "directions": [int]}
+POINTS |= {"least": [int], "largest": [int], "least_points": [int]}
+POINTS |= {"rules": [{"columns": [int], "when": [int], "at_least": int, "at_most": int}]}
 KINDS = {
-    "rerank": {**RANKED, "y": [int]},
-    "graded": {**RANKED, **LABELS, "qid": [int]},
-    "pairwise": {"kind": str, **PROBLEM, "pairs": [[int]], "pair_weights": [float]},
-    "card": {
-        "kind": str,
-        "C": float,
-        "statistic": str,
-        "a": [float],
-        "ties": str,
-        "points": int,
-        **POINTS,
-        "least_points": int,
-    }
-    | {**LABELS, "X": [str], "sha256": str, "unit": int, "demands": [DEMANDS]},
-    "risk": {"kind": str, "C": float, "least": [int], "largest": [int], "least_points": [int], **POINTS, "free": [int]}
-    | {"intercept": ([int],), "row_weights": [float], "y": [int], "X": [[float]], "sha256": str},
+    "rerank": {**BOXES, **STATISTIC, "qid": [int], "ties": str, "demands": DEMANDS},
+    "pairwise": {**BOXES, "pairs": [[int]], "pair_weights": [float]},
+    "card": {**POINTS, **STATISTIC, "X": [str], "unit": int, "points": int, "ties": str, "demands": DEMANDS},
+    "risk": {**POINTS, "X": [[float]], "y": [int], "row_weights": [float], "intercept": ([int],)},
 }
+DATA = {"X", "qid", "pairs", "pair_weights", *LABELS}
 # a type, [type of each entry], {name: type of the field}, or (type or null,)
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
 FILE |= {"weights": ([float],), "problem": KINDS, "proof": ({"bound": (float,), "partition": [str]},)}
@@ -96,20 +82,28 @@ def sized(values: list[Json], length: int, place: str) -> None:
     require(len(values) == length, place, f"must hold {length} entries, got {len(values)}")
 
 
-def each(values: Iterable[Json], right: Iterable[bool], place: str, rule: str) -> None:
+def each(values: Iterable[Json], right: Callable[[Json], bool], place: str, rule: str) -> None:
     """Check every entry of a list."""
-    for at, (value, holds) in enumerate(zip(values, right, strict=True)):
-        require(holds, f"{place}[{at}]", f"must {rule}, got {value!r:.40}")
+    for at, value in enumerate(values):
+        require(right(value), f"{place}[{at}]", f"must {rule}, got {value!r:.40}")
 
 
-def distinct(columns: list[int], d: int, place: str, others: Collection[int] = ()) -> None:
-    """Check that columns are among d, each named once and not among others."""
-    seen = set(others)
-    right = []
-    for j in columns:
-        right.append(0 <= j < d and j not in seen)
+def entries(
+    content: dict[str, Json], name: str, length: int, right: Callable[[Json], bool], rule: str, place: str = "problem"
+) -> list[Json]:
+    """Return a field that holds so many entries, each of them checked."""
+    sized(content[name], length, f"{place}.{name}")
+    each(content[name], right, f"{place}.{name}", rule)
+    return list(content[name])
+
+
+def columns_of(content: dict[str, Json], name: str, d: int, others: Iterable[int] = (), place: str = "problem") -> Json:
+    """Return a field that names columns among d, each once, and none of some others."""
+    seen, rule = set(others), f"be a column from 0 to {d - 1}, named once"
+    for at, j in enumerate(content[name]):
+        require(0 <= j < d and j not in seen, f"{place}.{name}[{at}]", f"must {rule}, got {j!r:.40}")
         seen.add(j)
-    each(columns, right, place, f"be a column from 0 to {d - 1}, named once")
+    return content[name]
 
 
 def parse(text: str) -> dict[str, Json]:
@@ -154,10 +148,10 @@ def typed(value: Json, kind: Json, place: str) -> Json:
     """Return the value if it is of this kind; lists of lists are rectangular, integers become floats where needed."""
     if isinstance(kind, tuple):
         return None if value is None else typed(value, kind[0], place)
-    if (kind is KINDS or kind is DEMANDS) and isinstance(value, dict):
-        found, kinds = value.get("kind"), dict[Json, Json](kind)
-        require(found in list(kinds), f"{place}.kind", f"must be one of {', '.join(kinds)}, got {found!r:.40}")
-        kind = kinds[found]
+    if kind is KINDS and isinstance(value, dict):
+        found = value.get("kind")
+        require(found in list(KINDS), f"{place}.kind", f"must be one of {', '.join(KINDS)}, got {found!r:.40}")
+        kind = KINDS[found]
     if isinstance(kind, dict) and isinstance(value, dict):
         for field in (*kind, *value):
             known, given = field in kind, field in value or field in OPTIONAL
@@ -165,10 +159,10 @@ def typed(value: Json, kind: Json, place: str) -> Json:
         present = [field for field in kind if field in value]
         return {field: typed(value[field], kind[field], f"{place}.{field}".lstrip(".")) for field in present}
     if isinstance(kind, list) and isinstance(value, list):
-        entries = [typed(entry, kind[0], f"{place}[{at}]") for at, entry in enumerate(value)]
-        for at, entry in enumerate(entries if isinstance(kind[0], list) else []):
-            sized(entry, len(entries[0]), f"{place}[{at}]")
-        return entries
+        found = [typed(entry, kind[0], f"{place}[{at}]") for at, entry in enumerate(value)]
+        for at, entry in enumerate(found if isinstance(kind[0], list) else []):
+            sized(entry, len(found[0]), f"{place}[{at}]")
+        return found
     if kind is float and type(value) in (int, float):
         fits = abs(value) <= sys.float_info.max and float(value) == value
         require(fits, place, f"must be a finite float64, got {value!r:.40}")
@@ -280,49 +274,34 @@ def check_statistic(text: str, a: list[float], lengths: list[int], place: str) -
 
 def labels_of(stated: dict[str, Json], place: str) -> set[str]:
     """Return the fields of the labels of a statistic, which must be those of one kind, and fit its other fields."""
-    found = {"y", *LABELS} & {*stated}
-    kinds = {"y"}, {"gains"}, {"outcome", "treatment"}, {"time", "event"}
+    found = {*LABELS} & {*stated}
+    kinds = {"gains"}, {"outcome", "treatment"}, {"time", "event"}
     require(found in kinds, place, f"must have labels of one kind, got {', '.join(sorted(found)) or 'none'}")
     fits = ("a" in stated) != (found == {"time", "event"})
     require(fits, f"{place}.a", "must be given for statistics of ranks, and for no others")
     name = "".join(stated["statistic"].split())
-    own = {"auuc": {"outcome", "treatment"}, "c_index": {"time", "event"}}.get(name)
+    own = {"auuc": {"outcome", "treatment"}, "c_index": {"time", "event"}}.get(name, {"gains"})
     rule = f"is no statistic of the labels {' and '.join(sorted(found))}: {name!r:.40}"
-    require(own == found if own or len(found) > 1 else True, f"{place}.statistic", rule)
+    require(own == found, f"{place}.statistic", rule)
     return found
 
 
 def data_digest(problem: dict[str, Json]) -> str:
     """Return the SHA-256 of the data as ASCII lines, each ended by a line feed.
 
-    One line per observation: its label (kind "rerank") or its gain, or outcome and treatment, and list (kind "graded"),
-    then its features as `float.hex` writes them, separated by single spaces. Then one line per demand, its labels, and
-    for the kind "pairwise" one line per pair: above, below, weight. For the kinds "card" and "risk", whose digest
-    covers the whole problem, the words of each field, by name, then those of the fields of each demand.
+    One line per field, or row of a table, the fields by name, those of the demands behind those of the problem: the
+    field's name and the numbers, floats as `float.hex` writes them, separated by single spaces. The fields are those of
+    observations, labels, lists and pairs; for the kinds "card" and "risk" all fields of the problem.
     """
     digest = hashlib.sha256()
-    for line in data_lines(problem):
-        digest.update((" ".join(line) + "\n").encode("ascii"))
+    for stated in (problem, *problem.get("demands", [])):
+        for field in sorted({*stated} - {"sha256", "demands"}):
+            if field in DATA or problem["kind"] in ("card", "risk"):
+                value = stated[field]
+                table = isinstance(value, list) and bool(value) and isinstance(value[0], list | str | dict)
+                for row in value if table else [value]:
+                    digest.update((" ".join([field, *texts(row)]) + "\n").encode("ascii"))
     return digest.hexdigest()
-
-
-def data_lines(problem: dict[str, Json]) -> Iterator[list[str]]:
-    """Yield the words of each line."""
-    if problem["kind"] in ("card", "risk"):
-        for stated in (problem, *problem.get("demands", [])):
-            for field in sorted(set(stated) - {"sha256", "demands"}):
-                value = stated[field] if isinstance(stated[field], list) else [stated[field]]
-                yield [field, *(text for v in value for text in texts(v))]
-        return
-    for i, row in enumerate(problem["X"]):
-        features = [float(v).hex() for v in row]
-        labels = [word(field, problem[field][i]) for field in ("y", *LABELS) if field in problem]
-        yield [*labels, *([str(problem["qid"][i])] if problem["kind"] == "graded" else []), *features]
-    for demand in problem.get("demands", []):
-        yield [word(field, v) for field in ("y", *LABELS) for v in demand.get(field, [])]
-    if problem["kind"] == "pairwise":
-        for (above, below), weight in zip(problem["pairs"], problem["pair_weights"], strict=True):
-            yield [str(above), str(below), float(weight).hex()]
 
 
 def texts(value: Json) -> list[str]:
@@ -330,14 +309,8 @@ def texts(value: Json) -> list[str]:
     if isinstance(value, list):
         return [text for v in value for text in texts(v)]
     if isinstance(value, dict):
-        lists = {name: v if isinstance(v, list) else [v] for name, v in sorted(value.items())}
-        return [text for name, numbers in lists.items() for text in (name, *map(str, numbers))]
+        return [text for name, v in sorted(value.items()) for text in (name, *texts(v))]
     return [value.hex() if isinstance(value, float) else str(value)]
-
-
-def word(field: str, value: Json) -> str:
-    """Return a label of a field as a word of the data."""
-    return str(value) if LABELS.get(field, [int]) == [int] else float(value).hex()
 
 
 def integers(values: list[float] | list[Fraction]) -> tuple[list[int], int]:
@@ -364,37 +337,33 @@ class Stated:
         progress: notified of each box or set of columns, and of each observation whose pairs are visited.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
-        least: the sum of contributions from which a demand is met.
+        asked, least, limit: of a demand, the value asked for, that from which it is met, and the largest sum of
+            contributions below that.
     """
 
-    least = Fraction(0)
+    asked, least, limit = 0.0, Fraction(0), 0
 
     def __init__(self, n: int, C: Fraction, progress: Progress, place: str = "problem") -> None:
         self.n, self.C, self.place, self.progress = n, C, place, progress
         self.scale, self.shift, self.value_unit = Fraction(1), Fraction(0), 1
 
     def gains(self, content: dict[str, Json]) -> list[float] | list[Fraction]:
-        """Return the gains or labels, checked."""
+        """Return the gains, checked."""
         if "outcome" in labels_of(content, self.place):
-            return self.of_treatments(content["outcome"], content["treatment"])
-        name, rule = ("y", "0 or 1") if "y" in content else ("gains", ">= 0")
-        gains, place = content[name], f"{self.place}.{name}"
-        sized(gains, self.n, place)
-        each(gains, (gain in (0, 1) if name == "y" else gain >= 0 for gain in gains), place, f"be {rule}")
-        require(name != "y" or 0 < sum(gains) < self.n, place, "must hold both labels")
-        require(any(gains), place, "must hold a number > 0")
+            return self.of_treatments(content)
+        gains = entries(content, "gains", self.n, lambda gain: gain >= 0, "be >= 0", self.place)
+        require(any(gains), f"{self.place}.gains", "must hold a number > 0")
         return gains
 
-    def of_treatments(self, outcome: list[float], treatment: list[int]) -> list[Fraction]:
+    def of_treatments(self, content: dict[str, Json]) -> list[Fraction]:
         """Return gains whose sum of gain times rank makes the area under the uplift curve, by scale and shift.
 
         The area is ``1/n sum z_i (rank_i - 1/2)`` with ``z_i = y_i / n_1`` for the n_1 treated and ``-y_i / n_0`` for
         the n_0 others; the gain is ``n_1 n_0 z_i``, from which the smallest is subtracted.
         """
         n = self.n
-        for name, values in (("outcome", outcome), ("treatment", treatment)):
-            sized(values, n, f"{self.place}.{name}")
-        each(treatment, (of in (0, 1) for of in treatment), f"{self.place}.treatment", "be 0 or 1")
+        outcome = entries(content, "outcome", n, lambda _: True, "be a number", self.place)
+        treatment = entries(content, "treatment", n, lambda of: of in (0, 1), "be 0 or 1", self.place)
         treated, others = sum(treatment), n - sum(treatment)
         require(treated > 0 and others > 0, f"{self.place}.treatment", "must hold treated observations and others")
         found = [Fraction(y) * (others if of else -treated) for y, of in zip(outcome, treatment, strict=True)]
@@ -404,13 +373,24 @@ class Stated:
         self.shift = (least * n * (n + 1) - sum(found)) * self.scale / 2
         return [gain - least for gain in found]
 
-    def state_share(self, name: str, text: str, positives: int) -> None:
+    def state_share(self, name: str, text: str, gains: Collection[float | Fraction], lists: int = 1) -> None:
         """State the statistic of one list with gains 0 and 1, by its name and in full, as the share that it is."""
+        if lists > 1 or {*gains} != {0, 1}:
+            known = name not in ("precision", "recall")
+            require(known, f"{self.place}.statistic", "must be hits@N here, gains hold what it is a share of")
+            return
+        positives = int(sum(gains))
         if name == "auc":
             pairs = positives * (self.n - positives)
             self.scale, self.shift = Fraction(1, pairs), Fraction(-positives * (positives + 1), 2 * pairs)
         elif name in ("precision", "recall"):
             self.scale = Fraction(1, positives if name == "recall" else int(text.partition("@")[2]))
+
+    def ask(self, at_least: float) -> None:
+        """State the demand that the statistic reaches a value, up to rounding."""
+        self.asked, asked = at_least, Fraction(at_least)
+        self.least = asked - DEMAND_TOLERANCE * abs(asked)
+        self.limit = math.ceil(self.contributions(self.least, 0)) - 1
 
     def objective(self, total: int | Fraction, nonzero: int) -> Fraction:
         """Return the statistic of a sum of contributions, minus the price of a number of non-zero weights."""

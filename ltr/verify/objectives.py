@@ -12,7 +12,7 @@ import operator
 from collections.abc import Iterator
 from fractions import Fraction
 
-from .file import DEMAND_TOLERANCE, Json, Pair, Progress, Stated, check_statistic, each, integers, require, sized
+from .file import Json, Pair, Progress, Stated, check_statistic, each, entries, integers, require
 
 
 class Objective(Stated):
@@ -41,7 +41,7 @@ class Objective(Stated):
         self.first, self.counters = first, 0
 
     def read_lists(self, content: dict[str, Json], members: list[list[int]], ties: str) -> None:
-        """Read the lists of the kinds "rerank" and "graded", given the observations of each."""
+        """Read the lists of the kind "rerank", given the observations of each."""
         require("time" not in content, f"{self.place}.statistic", "c_index is one of cards, or of pairs")
         gains, self.resolved = self.gains(content), ties == "resolved"
         name = check_statistic(content["statistic"], content["a"], [len(everyone) for everyone in members], self.place)
@@ -51,13 +51,10 @@ class Objective(Stated):
         weights = iter(a)
         for everyone in members:
             self.add_list(everyone, whole, list(itertools.islice(weights, len(everyone))))
-        if "y" in content:
-            self.state_share(name, content["statistic"], sum(whole))
-        elif "outcome" in content:
+        if "outcome" in content:
             require(len(members) == 1, f"{self.place}.statistic", "auuc is one of a single list")
         else:
-            known, place = name not in ("precision", "recall"), f"{self.place}.statistic"
-            require(known, place, "must be hits@N in a file of this kind, gains hold what it is a share of")
+            self.state_share(name, content["statistic"], gains, len(members))
 
     def add_list(self, everyone: list[int], gains: list[int], a: list[int]) -> None:
         """Add a list of these observations, with gains and a_1, ..., a_n times their units."""
@@ -76,12 +73,11 @@ class Objective(Stated):
 
     def read_pairs(self, content: dict[str, Json], X: list[list[int]]) -> None:
         """Read the lines and pairs of the kind "pairwise", given the features as integers."""
-        pairs, weights = content["pairs"], content["pair_weights"]
+        pairs, n = content["pairs"], range(self.n)
         require(bool(pairs), "problem.pairs", "must hold a pair")
-        sized(weights, len(pairs), "problem.pair_weights")
-        joins = (len(pair) == 2 and pair[0] != pair[1] and all(0 <= end < self.n for end in pair) for pair in pairs)
-        each(pairs, joins, "problem.pairs", "join two observations")
-        each(weights, (weight > 0 for weight in weights), "problem.pair_weights", "be > 0")
+        rule = "join two observations"
+        each(pairs, lambda p: len(p) == 2 and p[0] != p[1] and p[0] in n and p[1] in n, "problem.pairs", rule)
+        weights = entries(content, "pair_weights", len(pairs), lambda weight: weight > 0, "be > 0")
         whole, self.value_unit = integers(weights)
         lines: dict[tuple[int, ...], int] = {}
         for (above, below), weight in zip(pairs, whole, strict=True):
@@ -147,26 +143,8 @@ class Objective(Stated):
 
 
 class Demand(Objective):
-    """An objective of which the weights must reach a least value.
-
-    Attributes:
-        asked: the value asked for, as the file states it.
-        least: the value from which the demand is met.
-    """
-
-    def __init__(
-        self, content: dict[str, Json], members: list[list[int]], progress: Progress, place: str, first: int
-    ) -> None:
-        super().__init__(sum(map(len, members)), Fraction(0), progress, place, first)
-        one = "y" not in content or len(members) == 1
-        require(
-            one, f"{self.place}.kind", f"must be graded, as there are {len(members)} lists, got {content['kind']!r}"
-        )
-        self.read_lists(content, members, "resolved")
-        self.asked = content["at_least"]
-        asked = Fraction(self.asked)
-        self.least = asked - DEMAND_TOLERANCE * abs(asked)
+    """An objective of which the weights must reach a least value."""
 
     def limits(self, bound: Fraction | None, d: int) -> list[int]:
         """Return the largest sum of contributions that does not meet the demand, whatever the number of weights."""
-        return [math.ceil(self.contributions(self.least, 0)) - 1] * (d + 1)
+        return [self.limit] * (d + 1)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import decimal
 from fractions import Fraction
 
-from .cards import Pointed
-from .file import CertificateError, Json, Progress, each, integers, require, size_and_price, sized
+from .cards import LARGEST, Pointed
+from .file import CertificateError, Json, Progress, entries, integers, require, size_and_price, sized
 
 DIGITS = 60  # of the logarithms and exponentials, whose last digit alone is rounded
 FAR = 60  # total from which on log(1 + x), x = exp(-total), is taken as x - x^2 / 2, which is right to 50 digits
-LARGEST = 10**9  # size of points and intercepts
 
 
 class Risk(Pointed):
@@ -24,25 +23,14 @@ class Risk(Pointed):
     def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
         self.progress = progress or Progress()
         n, self.C = size_and_price(content)
-        X, y, d = content["X"], content["y"], len(content["X"][0])
-        sized(y, n, "problem.y")
-        each(y, (label in (0, 1) for label in y), "problem.y", "be 0 or 1")
+        X, y = content["X"], entries(content, "y", n, lambda label: label in (0, 1), "be 0 or 1")
         require(0 < sum(y) < n, "problem.y", "must hold both labels")
-        weights = [Fraction(v) for v in content.get("row_weights", [1.0] * n)]
-        sized(weights, n, "problem.row_weights")
-        each(weights, (weight > 0 for weight in weights), "problem.row_weights", "be > 0")
+        weights = [Fraction(v) for v in entries(content, "row_weights", n, lambda weight: weight > 0, "be > 0")]
         total = sum(weights)
         self.rows = [(label, weight / total) for label, weight in zip(y, weights, strict=True)]
         whole, self.unit = integers([v for row in X for v in row])
-        self.numbers = [whole[j::d] for j in range(d)]
-        require(content["max_nonzeros"] >= 1, "problem.max_nonzeros", "must be at least 1")
-        self.read_conditions(content, d)
-        self.ends = [content["least"], content["largest"], content.get("least_points", [1] * d)]
-        for name, values, low, high in zip(
-            ("least", "largest", "least_points"), self.ends, (-LARGEST, 0, 1), (0, LARGEST, LARGEST), strict=True
-        ):
-            sized(values, d, f"problem.{name}")
-            each(values, (low <= v <= high for v in values), f"problem.{name}", f"be from {low} to {high}")
+        self.numbers = [whole[j :: len(X[0])] for j in range(len(X[0]))]
+        self.read_conditions(content, len(X[0]))
         self.intercept = content["intercept"]
         if self.intercept is not None:
             sized(self.intercept, 2, "problem.intercept")
@@ -74,19 +62,12 @@ class Risk(Pointed):
             rest = (1 + x).ln() if size < FAR else x - x * x / 2
         return max(against, Fraction(0)) + Fraction(rest)
 
-    def excess(self, weights: list[float]) -> Fraction:
-        """Return 0: there are no side constraints."""
-        return Fraction(0)
-
     def check_weights(self, weights: list[float]) -> None:
         """Check that points and intercept are allowed."""
-        for j, w in enumerate(weights):
-            require(w == int(w) and abs(w) <= LARGEST, f"weights[{j}]", f"must be a whole number, got {w!r}")
         *points, intercept = weights
-        for j, (w, least, largest, smallest) in enumerate(zip(points, *self.ends, strict=True)):
-            words = f"must be 0 or from {least} to {largest}, at least {smallest} in size, got {w:g}"
-            require(w == 0 or (least <= w <= largest and abs(w) >= smallest), f"weights[{j}]", words)
-        self.check_columns_of(points)
+        whole = intercept == int(intercept) and abs(intercept) <= LARGEST
+        require(whole, f"weights[{len(points)}]", f"must be a whole number, got {intercept!r}")
+        self.check_points(points)
         if self.intercept is not None:
             low, high = self.intercept
             words = f"is the intercept, which must be from {low} to {high}, got {intercept:g}"

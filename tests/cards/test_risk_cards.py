@@ -83,24 +83,14 @@ def test_limits_of_points_are_kept():
     assert card.intercept in (-1, 0)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"age": 3}, r"point_limits\['age'\] must be two whole numbers, the least and the largest points, got 3"),
-        ({"age": (0, 1.5)}, r"point_limits\['age'\] must be two whole numbers"),
-        ({"age": (0, float("inf"))}, r"point_limits\['age'\] must be two whole numbers"),
-        ({"age": (2, 1)}, r"point_limits\['age'\] must be two whole numbers"),
-    ],
-)
-def test_wrong_limits_get_one_clear_error(given, message):
-    table, y = people(60)
-    with pytest.raises(ValueError, match=message):
-        CardRanker("log_loss", point_limits=given).fit(table, y)
+WHOLE = r"point_limits\['age'\] must be two whole numbers"
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"point_limits": {"age": 3}}, f"{WHOLE}, the least and the largest points, got 3"),
+        *(({"point_limits": {"age": given}}, WHOLE) for given in ((0, 1.5), (0, float("inf")), (2, 1))),
         ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
         ({"within": 0.02}, "within must be None or 0 for statistic log_loss"),
         ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
@@ -108,7 +98,7 @@ def test_wrong_limits_get_one_clear_error(given, message):
         ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
     ],
 )
-def test_what_does_not_go_together_gets_one_clear_error(options, message):
+def test_wrong_options_get_one_clear_error(options, message):
     table, y = people(60)
     with pytest.raises(ValueError, match=message):
         CardRanker(**{"statistic": "log_loss", "limits": Limits(time_limit=30), **options}).fit(table, y)

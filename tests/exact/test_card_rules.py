@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import functools
 import itertools
 import json
 import threading
@@ -18,86 +19,18 @@ from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels, uplift_labels
-from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_search import all_cards, instance
-from tests.exact.test_points import mixed
+from tests.exact.test_card_search import follows, rules_for
+from tests.exact.test_points import grid, mixed
 from tests.tiers import examples
 from trainers.cli import main
-
-
-def rules_for(rng, d):
-    """Random rules, and a group of columns of one direction."""
-    rules = []
-    for _ in range(int(rng.integers(0, 4))):
-        columns = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist()
-        when = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist() if rng.random() < 0.5 else []
-        least = int(rng.integers(0, min(len(columns), 2) + 1))
-        rules.append(CardRule(columns, least, int(rng.integers(least, 4)) if rng.random() < 0.6 else None, when))
-    return rules, rng.integers(-1, 2, d) if rng.random() < 0.4 else None
-
-
-def follows(card, rules, directions):
-    """Whether points follow the rules, from their definition."""
-    used = {j for j, points in enumerate(card) if points}
-    for rule in rules:
-        if rule.when and not used & set(rule.when):
-            continue
-        if not rule.at_least <= len(used & set(rule.columns)) <= rule.at_most:
-            return False
-    for group in () if directions is None else set(directions) - {-1}:
-        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
-            return False
-    return True
-
-
-@pytest.mark.parametrize("part", range(5))
-def test_the_best_card_under_rules_is_that_of_brute_force(part):
-    found = dict.fromkeys((Status.OPTIMAL, Status.INFEASIBLE), 0)
-    for seed in range(part * examples(50, 200), (part + 1) * examples(50, 200)):
-        X, y, statistic, options = arguments = instance(seed)
-        if statistic == "own":
-            continue
-        rng = np.random.default_rng([7, seed])
-        rules, directions = rules_for(rng, X.shape[1])
-        least = int(rng.integers(1, options["points"] + 1)) if seed % 3 == 0 else 1
-        cards, values = all_cards(*arguments)
-        kept = np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
-        kept &= np.all((cards == 0) | (abs(cards) >= least), axis=1)
-        problem = CardProblem(X, y, statistic, rules=rules, directions=directions, least_points=least, **options)
-        assert [problem.feasible(card / problem.points) for card in cards[:200]] == kept[:200].tolist()
-        solution = solve(problem, CardSearch(threads=1 + seed % 2))
-        found[solution.status] += 1
-        certificate = certify(problem, solution)
-        content = verify.parse(json.dumps(certificate.content))
-        if not kept.any():
-            assert solution.status is Status.INFEASIBLE, seed
-            assert solution.message == "no card meets the rules and demands"
-            assert verify.check(content)[0] == "infeasible"
-            continue
-        best = values[kept].max()
-        assert solution.value == pytest.approx(best, abs=1e-11 * max(1, abs(best)))
-        assert solution.bound == pytest.approx(best, abs=1e-9 * max(1, abs(best)))
-        points = problem.points_of(solution.weights)
-        assert follows(points.tolist(), rules, directions)
-        assert np.all((points == 0) | (abs(points) >= least))
-        assert verify.check(content)[0] == "optimal"
-        assert stated_problem(content).content() == problem.content()
-        lower = best - 1e-6 * max(1, abs(best))
-        content["proof"]["bound"] = content["value"] = content["claimed_bound"] = lower
-        with pytest.raises(verify.CertificateError):
-            verify.check(content)
-        good = problem.good_cards(best - 1e-9 * max(1, abs(best)), most=1_000_000)
-        assert all(follows(card.tolist(), rules, directions) for _, card in good)
-    assert min(found.values()) > 0 or part > 0
 
 
 def test_columns_of_numbers_follow_the_rules():
     for seed in range(examples(25, 300)):
         rng, free = np.random.default_rng([11, seed]), mixed(seed)
         rules, _ = rules_for(rng, free.d)
-        problem = dataclasses.replace(free, rules=rules)
-        most = problem.points
-        every = [np.array(card) for card in itertools.product(range(-most, most + 1), repeat=problem.d)]
+        problem = dataclasses.replace(free, conditions=dataclasses.replace(free.conditions, rules=rules))
+        most, every = problem.points, list(grid(problem.points, problem.d))
         kept = [card for card in every if free.feasible(card / most) and follows(card.tolist(), rules, None)]
         assert len(kept) == sum(problem.feasible(card / most) for card in every)
         values = [problem.evaluate(card / most) for card in kept]
@@ -119,8 +52,7 @@ def test_rules_go_with_demands_and_times():
         demands = [Demand("hits@4", 2, labels=group)]
         options = {"points": 2, "max_nonzeros": 3, "rules": rules, "directions": directions, "demands": demands}
         problem = CardProblem(X, times, "c_index", **options)
-        every = [np.array(card) for card in itertools.product(range(-2, 3), repeat=4)]
-        values = [problem.evaluate(card / 2) for card in every if problem.feasible(card / 2)]
+        values = [problem.evaluate(card / 2) for card in grid(2, 4) if problem.feasible(card / 2)]
         solution = solve(problem, CardSearch())
         assert (solution.value == pytest.approx(max(values))) if values else (solution.status is Status.INFEASIBLE)
 
@@ -136,25 +68,34 @@ CHANGES = [
     (("directions",), [0, 0, -1]),
     (("directions",), [-1, -1, -1, -1]),
     (("rules",), []),
-    *((("least_points",), value) for value in (0, 3, 4)),
+    *((("least_points",), [value] * 4) for value in (0, 3, 4)),
 ]
 
 
-@pytest.mark.parametrize(("path", "value"), CHANGES)
-def test_changes_of_rules_are_found(path, value):
+def ruled():
+    """The certificate of a card under rules and directions, whose points are 2 or 3 in size."""
     rng = np.random.default_rng(5)
     X = (rng.random((30, 4)) < 0.5).astype(float)
     y = (X @ [2, -2, 1, 1] + rng.logistic(size=30) > 1).astype(int)
     rules = [CardRule([2, 3], at_least=1), CardRule([1], at_most=0, when=[3])]
     options = {"points": 3, "least_points": 2, "max_nonzeros": 2, "directions": [0, 0, -1, -1]}
     problem = CardProblem(X, y, rules=rules, **options)
-    content = copy.deepcopy(certify(problem, solve(problem)).content)
-    at = content["problem"]
-    for key in path[:-1]:
-        at = at[key]
-    at[path[-1]] = value
+    return copy.deepcopy(certify(problem, solve(problem)).content)
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES)
+def test_changes_of_rules_are_found(path, value):
+    content, (*inner, last) = ruled(), path
+    functools.reduce(lambda node, key: node[key], inner, content["problem"])[last] = value
     with pytest.raises(verify.CertificateError):
         verify.check(verify.parse(json.dumps(content)))
+
+
+def test_points_that_are_too_small_are_found():
+    content = ruled()
+    content["weights"] = np.sign(content["weights"]).tolist()
+    with pytest.raises(verify.CertificateError, match="at least 2 in size, got"):
+        verify.check(content)
 
 
 def people(n=300):
@@ -196,16 +137,13 @@ def test_rules_by_name_are_met_stated_and_proven():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"rules": [{"at_least": 1, "of": ["agee"]}]},
-            r"rules\[0\].of must name columns .* 'agee' .*'age'",
-        ),
+        ({"rules": [{"at_least": 1, "of": ["agee"]}]}, r"rules\[0\].of must name columns .* 'agee' .*'age'"),
         ({"rules": [{"of": ["age"]}]}, r"rules\[0\] must have at_least or at_most"),
         ({"rules": [{"at_least": 1}]}, r"rules\[0\] must be a mapping of of, and at_least"),
         ({"rules": [{"at_least": 1, "of": ["age"], "if": []}]}, "must be a mapping of"),
         ({"rules": [{"at_least": 9, "of": ["age"]}]}, r"rules\[0\]: at_least must be a whole number from 0 to 6"),
         ({"rules": "age"}, "rules must be a sequence of mappings"),
-        ({"one_direction": ["agee"]}, "one_direction must name columns, got 'agee' .*'age'"),
+        ({"one_direction": ["agee"]}, "one_direction must name columns or questions, got 'agee' .*'age'"),
         (
             {"rules": [{"at_least": 2, "of": ["age"]}], "one_per_feature": True},
             "no card of at most 4 questions meets all conditions: at most one question of a column; at least 2 of age",

@@ -1,6 +1,7 @@
-"""The search for the best card: brute force over all points, limits, all good cards, and what the kernel refuses."""
+"""The search for the best card, its proof and all good cards: brute force over all points; limits, threads, bounds."""
 
 import itertools
+import json
 import math
 import signal
 import threading
@@ -9,28 +10,17 @@ import time
 import numpy as np
 import pytest
 
-from ltr.exact import Limits, solve
+from ltr import verify
+from ltr.exact import Demand, Limits, certify, solve
+from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from ltr.outcomes import survival_labels
+from tests.exact.stated_problem import stated_problem
 from tests.tiers import examples
 
-STATISTICS = [
-    "auc",
-    "wrs",
-    "dcg",
-    "dcg(base=e)@3",
-    "mrr",
-    "mrr@2",
-    "wta",
-    "pauc@3",
-    "power(p=0.5)",
-    "power(p=3)@4",
-    "hits@3",
-    "precision@2",
-    "recall@4",
-    "own",
-]
+STATISTICS = ["auc", "wrs", "dcg", "dcg(base=e)@3", "mrr", "mrr@2", "wta", "pauc@3", "power(p=0.5)", "power(p=3)@4"]
+STATISTICS += ["hits@3", "precision@2", "recall@4", "own"]
 TRIALS = examples(250, slow=500)
 
 
@@ -91,10 +81,16 @@ def instance(seed):
     return X, y, statistic, options
 
 
-def problem_of(X, y, statistic, options):
-    n = len(y)
-    name = f"weights({','.join(map(str, rank_weights('own', n)[::-1]))})" if statistic == "own" else statistic
-    return CardProblem(X, y, name, **options)
+def named(statistic, n):
+    """The name by which the library knows a statistic."""
+    return f"weights({','.join(map(str, rank_weights('own', n)[::-1]))})" if statistic == "own" else statistic
+
+
+def order_of(card):
+    """The columns of a card and the order of the patterns of their answers: equal for cards that order all alike."""
+    used = np.flatnonzero(card)
+    patterns = np.array(list(itertools.product([0, 1], repeat=len(used)))).reshape(2 ** len(used), len(used))
+    return tuple(used), tuple(np.unique(patterns @ np.asarray(card)[used], return_inverse=True)[1])
 
 
 def all_cards(X, y, statistic, options):
@@ -138,59 +134,132 @@ def statistics_of(cards, X, y, statistic, gain, ties):
     return values
 
 
+def rules_for(rng, d):
+    """Random rules, and a group of columns of one direction."""
+    rules = []
+    for _ in range(int(rng.integers(0, 4))):
+        columns = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist()
+        when = rng.permutation(d)[: int(rng.integers(1, d + 1))].tolist() if rng.random() < 0.5 else []
+        least = int(rng.integers(0, min(len(columns), 2) + 1))
+        rules.append(CardRule(columns, least, int(rng.integers(least, 4)) if rng.random() < 0.6 else None, when))
+    return rules, rng.integers(-1, 2, d) if rng.random() < 0.4 else None
+
+
+def follows(card, rules, directions):
+    """Whether points follow the rules, from their definition."""
+    used = {j for j, points in enumerate(card) if points}
+    for rule in rules:
+        if rule.when and not used & set(rule.when):
+            continue
+        if not rule.at_least <= len(used & set(rule.columns)) <= rule.at_most:
+            return False
+    for group in () if directions is None else set(directions) - {-1}:
+        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
+            return False
+    return True
+
+
+ASKED = ["auc", "dcg", "hits@3", "precision@2", "recall@4", "mrr", "power(p=0.5)", "own"]
+
+
+def asked(seed):
+    """A small problem, most of them with rules or demands, all its cards, their values, and which meet these.
+
+    Least values are those of some card, so that they are met with equality, or between two of them, or out of reach.
+    """
+    X, y, statistic, options = arguments = instance(seed)
+    rng, (n, d) = np.random.default_rng([3, seed]), X.shape
+    cards, values = all_cards(*arguments)
+    met, demands = np.ones(len(cards), dtype=bool), []
+    for _ in range(int(rng.integers(1, 3)) if seed % 3 else 0):
+        labels = (rng.random(n) < rng.uniform(0.2, 0.8)).astype(int)
+        labels[:2] = rng.permutation(2)
+        name, own = str(rng.choice(ASKED)), None if rng.random() < 0.2 else labels
+        if own is None:
+            labels, name = y, statistic
+        gain = options["gain"] if own is None else "linear"
+        found = statistics_of(cards, X, labels, name, gain, options["ties"])
+        least = float(rng.choice(found) if rng.random() < 0.6 else np.quantile(found, rng.uniform(0.3, 1)))
+        if rng.random() < 0.15:
+            least = found.max() * (1 + 1e-6)
+        perfect = CardProblem(X, labels, named(name, n), gain=gain).trivial_bound
+        least = min(least, perfect)
+        met &= found >= least - 1e-9 * abs(least) - 1e-13 * perfect
+        demands.append(Demand(named(name, n), least, own))
+    if seed % 2:
+        rules, directions = rules_for(rng, d)
+        least = int(rng.integers(1, options["points"] + 1)) if seed % 3 == 0 else 1
+        met &= np.array([follows(card, rules, directions) for card in cards.tolist()], dtype=bool)
+        met &= np.all((cards == 0) | (abs(cards) >= least), axis=1)
+        options |= {"rules": rules, "directions": directions, "least_points": least}
+    return CardProblem(X, y, named(statistic, n), demands=demands, **options), cards, values, met
+
+
 @pytest.mark.parametrize("part", range(10))
-def test_the_best_card_is_that_of_brute_force(part):
+def test_the_best_card_is_that_of_brute_force_and_is_proven(part):
     for seed in range(part * TRIALS // 10, (part + 1) * TRIALS // 10):
-        arguments = instance(seed)
-        problem = problem_of(*arguments)
-        cards, values = all_cards(*arguments)
+        problem, cards, values, met = asked(seed)
         solution = solve(problem, CardSearch(threads=1 + seed % 2))
-        points = problem.points_of(solution.weights)
-        size = max(1.0, abs(problem.trivial_bound))
+        content = verify.parse(json.dumps(certify(problem, solution).content))
+        assert stated_problem(content).content() == problem.content()
+        if not met.any():
+            assert (solution.status, solution.message) == (Status.INFEASIBLE, "no card meets the rules and demands")
+            assert verify.check(content)[0] == "infeasible"
+            continue
+        best, size = values[met].max(), max(1.0, abs(problem.trivial_bound))
         assert solution.status is Status.OPTIMAL, (seed, solution)
-        assert abs(solution.value - values.max()) <= 1e-11 * size, (seed, solution)
-        assert solution.value <= solution.bound <= values.max() + 1e-11 * size, (seed, solution)
+        assert abs(solution.value - best) <= 1e-11 * size, (seed, solution)
+        assert solution.value <= solution.bound <= best + 1e-11 * size, (seed, solution)
         assert problem.feasible(solution.weights)
         assert solution.value == problem.evaluate(solution.weights)
         # among the best: the fewest questions, then the fewest points
-        best = cards[values >= values.max() - 1e-13 * size]
-        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in best]
-        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points, best)
+        points = problem.points_of(solution.weights)
+        keys = [(np.count_nonzero(card), np.abs(card).sum()) for card in cards[met & (values >= best - 1e-13 * size)]]
+        assert (np.count_nonzero(points), np.abs(points).sum()) == min(keys), (seed, points)
+        assert verify.check(content)[0] == "optimal"
+        lower = values[met & (values < best - 1e-6)]
+        if len(lower):  # the second best value is no bound
+            content["value"] = content["claimed_bound"] = content["proof"]["bound"] = float(lower.max())
+            content["weights"] = [float(v) for v in cards[met & (values == lower.max())][0]]
+            with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns .* has the value"):
+                verify.check(content)
+
+
+def test_problems_have_all_statistics_and_rules_that_all_some_and_no_cards_meet():
+    options = [(statistic, options["ties"]) for _, _, statistic, options in map(instance, range(TRIALS))]
+    assert set(options) == {(statistic, ties) for statistic in STATISTICS for ties in ("average", "resolved")}
+    shares = [asked(seed)[3].mean() for seed in range(60)]
+    assert sum(share == 0 for share in shares) > 3
+    assert sum(0 < share < 0.9 for share in shares) > 30
 
 
 def test_values_and_feasible_points_are_those_of_brute_force():
     for seed in range(0, TRIALS, 5):
-        X, _, _, options = arguments = instance(seed)
-        problem = problem_of(*arguments)
-        cards, values = all_cards(*arguments)
+        problem, cards, values, met = asked(seed)
+        exact = verify.Cards(certify(problem, solve(problem)).content["problem"])
         for card, value in list(zip(cards, values, strict=True))[:: max(1, len(cards) // 20)]:
-            assert problem.feasible(card / options["points"])
-            assert problem.evaluate(card / options["points"]) == pytest.approx(value, rel=1e-11, abs=1e-11)
-        every = itertools.product(range(-options["points"], options["points"] + 1), repeat=X.shape[1])
-        assert sum(problem.feasible(np.array(card) / options["points"]) for card in every) == len(cards)
+            assert problem.evaluate(card / problem.points) == pytest.approx(value, rel=1e-11, abs=1e-11)
+            assert float(exact.value(card.tolist())) == pytest.approx(value, rel=1e-11, abs=1e-11)
+        every = np.array(list(itertools.product(range(-problem.points, problem.points + 1), repeat=problem.d)))
+        feasible = [problem.feasible(card / problem.points) for card in every]
+        assert every[feasible].tolist() == cards[met].tolist()
 
 
 def test_good_cards_are_all_that_are_good():
     """Every good card has one of the same columns in the list that orders all patterns alike, and is no smaller."""
     found = 0
-    for seed in range(0, TRIALS, 10):
-        X = (arguments := instance(seed))[0]
-        problem = problem_of(*arguments)
-        cards, values = all_cards(*arguments)
-        patterns = np.array(list(itertools.product([0, 1], repeat=X.shape[1])))
-        threshold = float(np.quantile(values, 0.8))
-
-        def order(card, patterns=patterns):
-            used = card != 0
-            totals = patterns[np.all(patterns[:, ~used] == 0, axis=1)] @ card
-            return tuple(np.flatnonzero(used)), tuple(np.unique(totals, return_inverse=True)[1])
-
-        size = 1e-10 * max(1.0, abs(problem.trivial_bound))
-        expected = {order(card): value for card, value in zip(cards, values, strict=True) if value >= threshold - size}
+    for seed in range(0, TRIALS, 5):
+        problem, cards, values, met = asked(seed)
+        if not met.any():
+            assert problem.good_cards(-1e9) == []
+            continue
+        threshold, size = float(np.quantile(values[met], 0.7)), 1e-10 * max(1.0, abs(problem.trivial_bound))
+        good = met & (values >= threshold - size)
+        expected = {order_of(card): value for card, value in zip(cards[good], values[good], strict=True)}
         listed = problem.good_cards(threshold, most=100_000, threads=1 + seed % 2)
-        assert {order(card) for _, card in listed} == set(expected)
+        assert {order_of(card) for _, card in listed} == set(expected)
         assert len(listed) == len(expected)
-        assert all(value == pytest.approx(expected[order(card)], rel=1e-10, abs=1e-10) for value, card in listed)
+        assert all(value == pytest.approx(expected[order_of(card)], rel=1e-10, abs=1e-10) for value, card in listed)
         assert all(a[0] >= b[0] - size for a, b in itertools.pairwise(listed))
         found += len(listed)
         if len(listed) > 1:
@@ -215,22 +284,6 @@ def test_the_number_of_threads_does_not_change_the_answer(statistic, C):
     assert len({(answer.value, answer.bound, answer.weights.tobytes()) for answer in answers}) == 1
 
 
-def stopped_by(how, problem, start):
-    """Solve under one limit; return the solution and the seconds from the limit to the answer."""
-    began, end = time.monotonic(), 0.3
-    limits, should_stop = Limits(), None
-    if how == "time_limit":
-        limits = Limits(time_limit=end)
-    elif how == "node_limit":
-        limits, end = Limits(node_limit=1), np.inf
-    elif how == "should_stop":
-        should_stop = lambda: time.monotonic() > began + end  # noqa: E731
-    else:
-        threading.Timer(end, signal.raise_signal, [signal.SIGINT]).start()
-    solution = solve(problem, CardSearch(threads=2), limits, warm_starts=[start], should_stop=should_stop)
-    return solution, time.monotonic() - began - end
-
-
 @pytest.mark.parametrize(
     ("how", "status"),
     [
@@ -244,9 +297,14 @@ def test_a_stop_keeps_the_best_card_and_a_bound_that_holds(how, status):
     problem = larger_problem("dcg", n=3000, d=100, k=5)
     start = np.zeros(problem.d)
     start[:2] = 1.0
-    solution, late = stopped_by(how, problem, start)
+    began, end = time.monotonic(), np.inf if how == "node_limit" else 0.3
+    limits = {"time_limit": Limits(time_limit=0.3), "node_limit": Limits(node_limit=1)}.get(how, Limits())
+    should_stop = (lambda: time.monotonic() > began + end) if how == "should_stop" else None
+    if how == "signal":
+        threading.Timer(end, signal.raise_signal, [signal.SIGINT]).start()
+    solution = solve(problem, CardSearch(threads=2), limits, warm_starts=[start], should_stop=should_stop)
     assert solution.status is status
-    assert late < 0.5  # some 0.02 on an idle machine
+    assert time.monotonic() - began - end < 0.5  # some 0.02 on an idle machine
     assert problem.feasible(solution.weights)
     assert solution.value == problem.evaluate(solution.weights) >= problem.evaluate(start)
     best = solve(larger_problem("dcg", n=3000, d=100, k=2), CardSearch(threads=2)).value
@@ -291,15 +349,14 @@ def test_sets_that_are_not_listed_have_no_better_card():
     assert listed < all_sets / 2
 
 
-@pytest.mark.parametrize("threads", [2])
-def test_the_bound_of_a_stopped_search_holds_at_any_moment(threads):
+def test_the_bound_of_a_stopped_search_holds_at_any_moment():
     problem = larger_problem("auc", n=300, d=40, k=5)
     best = solve(problem, CardSearch(threads=2)).value
     for seconds in np.linspace(0.0, 0.3, 6):
         search, stop = problem._search(), np.zeros(1, dtype=np.uint8)
         timer = threading.Timer(seconds, stop.fill, [1])
         timer.start()
-        done = search.search(problem.max_nonzeros, threads, stop)
+        done = search.search(problem.max_nonzeros, 2, stop)
         timer.join()
         bound = search.bound + problem.shift
         assert best - 1e-12 <= bound <= 1.0 + 1e-12

@@ -2,6 +2,7 @@
 
 import copy
 import decimal
+import functools
 import itertools
 import json
 import math
@@ -20,7 +21,8 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.scip import LatticeCuts
 from ltr.exact.solution import Status
 from tests.exact.stated_problem import stated_problem
-from tests.exact.test_card_rules import rules_for
+from tests.exact.test_card_search import follows as follows_rules
+from tests.exact.test_card_search import rules_for
 from tests.tiers import examples
 
 
@@ -78,15 +80,7 @@ def follows(card, options):
         return False
     if not set(options.get("required", ())) <= used:
         return False
-    for rule in options.get("rules", ()):
-        inside = rule.at_least <= len(used & set(rule.columns)) <= rule.at_most
-        if not inside and (not rule.when or used & set(rule.when)):
-            return False
-    directions = options.get("directions")
-    for group in () if directions is None else set(directions) - {-1}:
-        if len({card[j] > 0 for j in used if directions[j] == group}) > 1:
-            return False
-    return True
+    return follows_rules(card, options.get("rules", ()), options.get("directions"))
 
 
 def best_of_all(X, y, options):
@@ -230,15 +224,11 @@ def test_mistakes_get_one_clear_error(change, message):
         RiskProblem(**{"X": [[1, 0], [0, 1], [1, 1]], "y": [0, 1, 1], **change})
 
 
-def certified(seed):
-    X, y, options = instance(seed)
-    problem = RiskProblem(X, y, **options)
-    return problem, solve(problem)
-
-
 def test_certificates_state_the_loss():
     for seed in range(examples(40, 200)):
-        problem, solution = certified(seed)
+        X, y, options = instance(seed)
+        problem = RiskProblem(X, y, **options)
+        solution = solve(problem)
         if solution.status is Status.INFEASIBLE:
             with pytest.raises(ValueError, match="no risk score is feasible, which no certificate can show"):
                 certify(problem, solution)
@@ -249,14 +239,7 @@ def test_certificates_state_the_loss():
         assert claim == "value"
         assert "claimed, not proven; problem: risk score" in words
         assert stated_problem(content).content() == problem.content()
-        points, intercept = certificate.weights[:-1], certificate.weights[-1]
-        assert intercept == problem.intercept(points)
-
-
-def place(content, path, value):
-    for name in path[:-1]:
-        content = content[name]
-    content[path[-1]] = value
+        assert certificate.weights[-1] == problem.intercept(certificate.weights[:-1])
 
 
 @pytest.mark.parametrize(
@@ -264,10 +247,11 @@ def place(content, path, value):
     [
         (("value",), -0.3, "value: is -0.466659512753 at these weights, not -0.3"),
         (("weights",), [1.0, 0.0], "weights: must hold 3 entries, got 2"),
-        (("weights", 0), 1.5, r"weights\[0\]: must be a whole number, got 1.5"),
-        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or from -2 to 2"),
+        (("weights", 0), 1.5, r"weights\[0\]: must be 0 or a whole number from -2 to 2, at least 1 in size, got 1.5"),
+        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or a whole number from -2"),
         (("weights", 2), 9.0, r"weights\[2\]: is the intercept, which must be from -3 to 3, got 9"),
         (("weights", 2), 1.0, "value: is"),
+        (("weights", 2), 0.5, r"weights\[2\]: must be a whole number, got 0.5"),
         (("weights",), [0.0, 1.0, 0.0], "weights: are not allowed: columns 1"),
         (("claimed_bound",), -0.9, "claimed_bound: must be at least the value"),
         (("claim",), "optimal", "claim: the file shows 'value'"),
@@ -289,7 +273,8 @@ def test_changes_of_a_certificate_are_found(path, value, message):
     problem = RiskProblem(X, y, **options)
     content = copy.deepcopy(certify(problem, solve(problem)).content)
     verify.check(verify.parse(json.dumps(content)))
-    place(content, path, value)
+    *inner, last = path
+    functools.reduce(lambda node, key: node[key], inner, content)[last] = value
     with pytest.raises(verify.CertificateError, match=message):
         verify.check(verify.parse(json.dumps(content)))
 

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr import verify
-from ltr.checks import as_float, is_whole
+from ltr.checks import as_float, check_whole
 from ltr.exact import tuning
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate.recorder import Recorder, pair_count
@@ -33,6 +33,7 @@ from ltr.statistics import RankStatistic
 
 Content = dict[str, Any]
 
+_HEAD = {"format": verify.FORMAT, "version": verify.VERSION}
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
 _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
@@ -48,8 +49,8 @@ class Certificate:
         >>> from ltr.exact.solve import solve
         >>> problem = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1])
         >>> certificate = certify(problem, solve(problem, "local_search"))
-        >>> certificate.claim, certificate.partition
-        ('optimal', ('.', '.'))
+        >>> certificate.claim, certificate.partition, certificate.value == problem.evaluate(certificate.weights)
+        ('optimal', ('.', '.'), True)
         >>> certificate.verify()
         'optimal: the weights have the value 1.63092975357; no weights exceed 1.630929753571..., proven by 2 boxes; ...'
     """
@@ -64,14 +65,10 @@ class Certificate:
 
     @property
     def weights(self) -> NDArray[np.float64] | None:
-        """The weights, (d,); those of a card are its points divided by the largest number of points.
-
-        Those of a risk score are its points and, behind them, its intercept.
-        """
+        """The weights, (d,): of a card points divided by their largest number, of a risk score points and intercept."""
         if self.content["weights"] is None:
             return None
-        most = self.content["problem"]["points"] if self.content["problem"]["kind"] == "card" else 1
-        return np.array(self.content["weights"], dtype=np.float64) / most
+        return np.array(self.content["weights"], dtype=np.float64) / self.content["problem"].get("points", 1)
 
     @property
     def value(self) -> float:
@@ -108,8 +105,7 @@ class Certificate:
     def verify(self) -> str:
         """Check everything in exact arithmetic, as ``ltr verify`` does, and return the verdict in words.
 
-        Raises:
-            CertificateError: the certificate is wrong; the message says what and where.
+        Raises `CertificateError`, which says what is wrong and where.
         """
         return verify.check(self.content)[1]
 
@@ -121,17 +117,14 @@ class Certificate:
     def read(cls, path: str | os.PathLike[str]) -> Certificate:
         """Read a file and check its fields and data, but neither its value nor its proof (see `verify`).
 
-        Raises:
-            OSError: the file cannot be opened.
-            CertificateError: the file is not a certificate; the message says where.
+        Raises `CertificateError`, which says what is wrong and where.
         """
         try:
             content = verify.parse(Path(path).read_text(encoding="utf-8"))
             verify.problem_of(content)
-        except verify.CertificateError as error:
-            raise verify.CertificateError(f"{path}: {error}") from None
         except ValueError as error:
-            raise verify.CertificateError(f"{path}: cannot be read: {error}") from None
+            why = "" if isinstance(error, verify.CertificateError) else "cannot be read: "
+            raise verify.CertificateError(f"{path}: {why}{error}") from None
         return cls(content)
 
 
@@ -163,64 +156,48 @@ def certify(
         TypeError: the problem is of another type.
         ValueError: a limit out of range; a solution of another problem, or without feasible weights where that was not
             proven within the limits; a registered statistic with lists of several lengths.
-
-    Examples:
-        >>> from ltr.exact.solve import solve
-        >>> problem = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]], [1, 0, 1, 0], C=0.01)
-        >>> certificate = certify(problem, solve(problem, "local_search"))
-        >>> certificate.claim, certificate.value == problem.evaluate(certificate.weights)
-        ('optimal', True)
     """
     for name, number in (("max_boxes", max_boxes), ("max_checks", max_checks)):
-        if not is_whole(number) or number < 0:
-            raise ValueError(f"{name} must be an integer >= 0, got {number!r}")
+        check_whole(name, number, 0)
     if not as_float(time_limit) > 0:
         raise ValueError(f"time_limit must be > 0, got {time_limit!r}")
-    content = problem.content()
+    described = problem.content()
     lists = [len(members) for members in problem.lists] if isinstance(problem, RerankProblem) else [problem.n]
-    for stated in (content, *content.get("demands", [])):
+    for stated in (described, *described.get("demands", [])):
         if "a" in stated:
             stated["statistic"] = _known_name(stated["statistic"], lists)
-    described = {**content, "sha256": verify.data_digest(content)}
+    described["sha256"] = verify.data_digest(described)
     if isinstance(problem, CardProblem):
         return _certify_card(problem, solution, described)
     if isinstance(problem, RiskProblem):
         return _certify_risk(problem, solution, described)
     deadline = time.monotonic() + time_limit
 
-    def record(recorder: Recorder, bound: float | None) -> list[str] | None:
-        return recorder.record(bound, max_boxes, max_checks, over)
-
     def over() -> bool:
         return time.monotonic() > deadline or (should_stop is not None and bool(should_stop()))
 
-    if solution.status is Status.INFEASIBLE:
-        exact = verify.Problem(described, infeasible=True)
-        partition = record(Recorder(problem, exact), None) if pair_count(exact) <= tuning.CERTIFICATE_PAIRS else None
-        if partition is None:
+    infeasible = solution.status is Status.INFEASIBLE
+    exact = verify.Problem(described, infeasible=infeasible)
+    recorder = Recorder(problem, exact) if pair_count(exact) <= tuning.CERTIFICATE_PAIRS else None
+
+    def record(bound: float | None) -> list[str] | None:
+        return None if recorder is None else recorder.record(bound, max_boxes, max_checks, over)
+
+    if infeasible:
+        if (partition := record(None)) is None:
             raise ValueError(
                 "solution says that no weights are feasible, which was not proven within max_boxes, max_checks and "
                 "time_limit: raise them"
             )
-        return _certificate(described, "infeasible", proof={"bound": None, "partition": partition})
-    exact = verify.Problem(described)
+        return _infeasible(described, partition)
     weights = problem.in_box(solution.weights)
-    written = weights.tolist()
-    if exact.unmet(written):
-        raise ValueError("solution must have feasible weights")
-    value, attained = _values(problem, exact, weights, written, solution)
-    size = max(abs(exact.size()), abs(attained))
-    best = max(attained, Fraction(value), exact.value([0.0] * exact.d) if exact.admits_zero() else attained)
-    least = _up(best + Fraction(_ROUNDING) * size)  # no bound below it holds
-    claimed = max(float(solution.bound), value)
-    proof, claim = None, "value"
-    if pair_count(exact) <= tuning.CERTIFICATE_PAIRS:
-        recorder = Recorder(problem, exact)
-        bounds = _bounds(least, claimed, problem.trivial_bound)
-        proof = _lowest(bounds, lambda bound: record(recorder, bound), over)
-    if proof is not None:
-        claim = "optimal" if Fraction(proof["bound"]) - attained <= verify.ROUNDING * size else "bound"
-    return _certificate(described, claim, value, claimed, written, proof)
+    reached = _Reached.of(problem, exact, weights, weights.tolist(), solution)
+    best = max(reached.attained, Fraction(reached.value))
+    if exact.admits_zero():
+        best = max(best, exact.value([0.0] * exact.d))
+    least = _up(best + Fraction(_ROUNDING) * reached.size)  # no bound below it holds
+    bounds = _bounds(least, reached.claimed, problem.trivial_bound)
+    return reached.certificate(described, None if recorder is None else _lowest(bounds, record, over))
 
 
 def _certify_card(problem: CardProblem, solution: Solution, described: Content) -> Certificate:
@@ -230,84 +207,79 @@ def _certify_card(problem: CardProblem, solution: Solution, described: Content) 
     few = all_sets <= verify.cards.MOST_SETS and (all_sets - simple) * problem.n <= verify.cards.MOST_ROWS
     if solution.status is Status.INFEASIBLE and not problem.feasible(np.zeros(problem.d)):
         if not few:
-            raise ValueError(
-                f"solution says that no card is feasible, which {all_sets} sets of columns are too many to check"
-            )
-        return _certificate(described, "infeasible", proof={"bound": None, "partition": []})
-    points = problem.points_of(solution.weights)
-    weights = points / problem.points
-    exact = verify.Cards(described)
-    value, attained = _values(problem, exact, weights, points.tolist(), solution)
-    size = max(abs(exact.size()), abs(attained))
-    of_solver = Fraction(float(solution.bound)) + _NEAREST * size  # a card may attain it, and it is the nearest float
-    bound = _up(max(max(attained, Fraction(value)) + _CARD_ROUNDING * size, of_solver))
-    claim, proof = "value", None
-    if few:
-        claim = "optimal" if Fraction(bound) - attained <= verify.ROUNDING * size else "bound"
-        proof = {"bound": bound, "partition": []}
-    claimed = max(float(solution.bound), value)
-    return _certificate(described, claim, value, claimed, [float(v) for v in points], proof)
+            rule = f"{all_sets} sets of columns are too many to check"
+            raise ValueError(f"solution says that no card is feasible, which {rule}")
+        return _infeasible(described, [])
+    written = [float(v) for v in problem.points_of(solution.weights)]
+    reached = _Reached.of(problem, verify.Cards(described), solution.weights, written, solution)
+    of_solver = (
+        Fraction(float(solution.bound)) + _NEAREST * reached.size
+    )  # a card may attain it: it is the nearest float
+    bound = _up(max(max(reached.attained, Fraction(reached.value)) + _CARD_ROUNDING * reached.size, of_solver))
+    return reached.certificate(described, {"bound": bound, "partition": []} if few else None)
 
 
 def _certify_risk(problem: RiskProblem, solution: Solution, described: Content) -> Certificate:
     """Return the certificate of a risk score, which states the bound of the solver as a claim."""
-    points = problem.points_of(solution.weights)
     if solution.status is Status.INFEASIBLE and solution.value == -math.inf:
         raise ValueError("solution says that no risk score is feasible, which no certificate can show")
+    points = problem.points_of(solution.weights)
     written = [float(v) for v in (*points, problem.intercept(points))]
-    value, _ = _values(problem, verify.Risk(described), points.astype(np.float64), written, solution)
-    return _certificate(described, "value", value, max(float(solution.bound), value), written)
+    reached = _Reached.of(problem, verify.Risk(described), points.astype(np.float64), written, solution)
+    return reached.certificate(described, None)
 
 
-def _certificate(
-    described: Content,
-    claim: str,
-    value: float | None = None,
-    claimed: float | None = None,
-    weights: list[float] | None = None,
-    proof: Content | None = None,
-) -> Certificate:
-    return Certificate(
-        {
-            "format": verify.FORMAT,
-            "version": verify.VERSION,
-            "claim": claim,
-            "value": value,
-            "claimed_bound": claimed,
-            "weights": weights,
-            "problem": described,
-            "proof": proof,
-        }
-    )
+class _Reached(NamedTuple):
+    """What weights reach: their value as the problem computes it, and exactly.
 
-
-def _values(
-    problem: Problem,
-    exact: verify.Problem | verify.Cards | verify.Risk,
-    weights: NDArray[np.float64],
-    written: list[float],
-    solution: Solution,
-) -> tuple[float, Fraction]:
-    """Return the objective at the weights, as the problem computes it and exactly; `written` are those of the file.
-
-    Raises:
-        ValueError: the solution has no feasible weights, or is one of another problem.
+    Attributes:
+        written: the weights as the file has them.
+        size: that of the statistic, to which tolerances are relative.
+        claimed: the solver's bound.
     """
-    stated = solution.value
-    if not (math.isfinite(stated) and problem.feasible(solution.weights)):
-        raise ValueError("solution must have feasible weights")
-    value, attained = problem.evaluate(weights), exact.value(written)
-    if abs(stated - value) > 1e-9 * max(abs(exact.size()), abs(attained)):
-        raise ValueError(f"solution must be of this problem, got value {stated!r} where it is {value!r}")
-    return value, attained
+
+    written: list[float]
+    value: float
+    attained: Fraction
+    size: Fraction
+    claimed: float
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        exact: verify.Problem | verify.Cards | verify.Risk,
+        weights: NDArray[np.float64],
+        written: list[float],
+        solution: Solution,
+    ) -> _Reached:
+        """Evaluate weights; raise ValueError if they are not feasible, or have another value than the solution."""
+        feasible = math.isfinite(solution.value) and problem.feasible(weights)
+        if not feasible or (isinstance(exact, verify.Problem) and exact.unmet(written)):
+            raise ValueError("solution must have feasible weights")
+        value, attained = problem.evaluate(weights), exact.value(written)
+        size = max(abs(exact.size()), abs(attained))
+        if abs(solution.value - value) > 1e-9 * size:
+            raise ValueError(f"solution must be of this problem, got value {solution.value!r} where it is {value!r}")
+        return cls(written, value, attained, size, max(float(solution.bound), value))
+
+    def certificate(self, described: Content, proof: Content | None) -> Certificate:
+        """Return the certificate with the claim that a proof shows."""
+        claim = "value"
+        if proof is not None:
+            near = Fraction(proof["bound"]) - self.attained <= verify.ROUNDING * self.size
+            claim = "optimal" if near else "bound"
+        stated = {"claim": claim, "value": self.value, "claimed_bound": self.claimed, "weights": self.written}
+        return Certificate({**_HEAD, **stated, "problem": described, "proof": proof})
+
+
+def _infeasible(described: Content, partition: list[str]) -> Certificate:
+    stated = {"claim": "infeasible", "value": None, "claimed_bound": None, "weights": None}
+    return Certificate({**_HEAD, **stated, "problem": described, "proof": {"bound": None, "partition": partition}})
 
 
 def _known_name(name: str, lengths: list[int]) -> str:
-    """Return the name of a statistic, or its weights if the checker, which imports nothing, does not know the name.
-
-    Raises:
-        ValueError: an unknown name and lists of several lengths, which no single set of weights fits.
-    """
+    """Return the name of a statistic, or, if the checker does not know it, its weights for lists of one length."""
     try:
         verify.parse_statistic(name)
     except ValueError:
