@@ -69,8 +69,9 @@ class RankerContract(BaseEstimator):
 
     @property
     def linear_weights(self) -> FloatArray | None:
-        """The weights on the raw features, (d,); None for scores that are not linear."""
-        raise NotImplementedError
+        """The weights on the raw features, (d,), by which the scores order rows; None for others than linear scores."""
+        check_is_fitted(self)
+        return getattr(self, "coef_", None)
 
     # what a subclass says, beside its parameters and its fit
 
@@ -236,7 +237,7 @@ class RankerContract(BaseEstimator):
         weights = checked_weights(sample_weight, n)
         kept = weights > 0
         if not kept.all():
-            numbers = (lists, rows.groups)
+            numbers = (lists, rows.groups)  # renumbered as they would be without the other rows
             lists, groups = (None if one is None else checked_queries(one[kept], kept.sum())[0] for one in numbers)
             times = None if rows.times is None else rows.times[kept]
             rows = LabelledRows(features[kept], labels[kept], lists, groups, times)
