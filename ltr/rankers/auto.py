@@ -398,22 +398,19 @@ class AutoRanker(Demanding, Scored, Ranker):
         if self.today is not None:
             ScoreColumn(self.today)._take_names(self)  # a column that is not there is refused before anything is fitted
             found[TODAY] = functools.partial(ScoreColumn, self.today)
-        if isinstance(self.methods, str):
-            if self.methods != "auto":
-                raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
-            return {**found, **_automatic(rows, self.seed)}
-        given = list(self.methods)
+        if isinstance(self.methods, str) and self.methods != "auto":
+            raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
+        given = _automatic(rows) if self.methods == "auto" else list(self.methods)
         if not given and not found:
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
             if isinstance(method, str):
-                make = _maker(method, rows, self.seed)
+                name, make = method, _maker(method, rows, self.seed)
                 make()  # names that are wrong are refused before anything is fitted
-                name = method
+            elif isinstance(method, type) or not hasattr(method, "fit"):
+                raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
             else:
-                if isinstance(method, type) or not hasattr(method, "fit"):
-                    raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
-                make, name = functools.partial(clone, method, safe=False), type(method).__name__
+                name, make = type(method).__name__, functools.partial(clone, method, safe=False)
             at = 2
             while name in found or name == BLEND:
                 name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
@@ -571,14 +568,12 @@ def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
     return "share" if _is_forest(last) else "log odds"
 
 
-def _automatic(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
-    """Return the methods that go with these rows, from the simplest to the least simple."""
-    known = _by_name(rows, seed)
+def _automatic(rows: LabelledRows) -> list[str]:
+    """Return names of the methods that go with these rows, from the simplest to the least simple."""
     lists = 1 if rows.lists is None else int(rows.lists.max()) + 1
     many = len(rows.labels) >= _ROWS_FOR_A_NETWORK if rows.lists is None else lists >= _LISTS_FOR_A_NETWORK
     names = ["logistic", "ranknet", "rankboost"] if rows.pointwise else ["ranknet"]
-    names += ["boosting", "forest", *(["network"] if many else [])]
-    return {name: known.get(name, functools.partial(make_ranker, name)) for name in names}
+    return [*names, "boosting", "forest", *(["network"] if many else [])]
 
 
 def _maker(name: str, rows: LabelledRows, seed: int) -> Callable[[], Any]:

@@ -89,6 +89,11 @@ class RankerContract(BaseEstimator):
         return None if isinstance(qid, EllipsisType) else qid
 
     @property
+    def _may_miss(self) -> bool:
+        """Whether features may be missing (NaN) in rows to be scored."""
+        return False
+
+    @property
     def _ties(self) -> Ties:
         """How `score` treats ties."""
         return "resolved"
@@ -267,15 +272,16 @@ class RankerContract(BaseEstimator):
         with a preparation takes frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
-        names = self._names
-        given = column_names(X)
+        names, given, missing = self._names, column_names(X), self._may_miss
         if self.preparation_ is not None and given is not None:
             table = {one.column for one in self.preparation_.encodings_}
             if table <= set(given) or not set(names or ()) <= set(given):
                 return checked_features(self.preparation_.transform(X), names)
         if names is not None and given is not None:
-            return columns_by_name(X, names)
-        return checked_features(validate_data(self, X, reset=False, **_AS_IS), names)
+            return columns_by_name(X, names, missing=missing)
+        options = {**_AS_IS, "ensure_all_finite": "allow-nan" if missing else False}
+        features = np.asarray(validate_data(self, X, reset=False, **options))
+        return features if missing else checked_features(features, names)
 
     def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
         """Return the lists that a caller gave, None where all rows are one list.

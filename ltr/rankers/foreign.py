@@ -33,14 +33,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ltr.data.dataset import Features
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored
 from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
+from ltr.rankers.inputs import linear_scores
 from ltr.rankers.onnx import summed
 
 if TYPE_CHECKING:
@@ -158,15 +158,9 @@ class TreesRanker(GivenRanker):
             )
         return ranker
 
-    def _features(self, X: ArrayLike) -> Features:
-        """Return the columns of the model, by name as for other rankers; they may have missing values."""
-        check_is_fitted(self)
-        if not self.missing_:
-            return super()._features(X)
-        if hasattr(self, "feature_names_in_") and column_names(X) is not None:
-            return columns_by_name(X, self.feature_names_in_.tolist(), missing=True)
-        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
-        return np.asarray(validate_data(self, X, reset=False, **options))
+    @property
+    def _may_miss(self) -> bool:
+        return self.missing_
 
     def _scores(self, features: FloatArray) -> FloatArray:
         scores = np.empty(len(features))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Explanation", "explanation", "list_figure", "ranked_frame", "rows_from_the_top", "summed"]
+__all__ = ["Explanation", "explanation", "list_figure", "place_in_list", "ranked_frame", "rows_from_the_top", "summed"]
 
 BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
@@ -28,6 +28,13 @@ RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
 def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
     """Return the numbers of the rows from the top to the bottom of each list, list after list."""
     return np.argsort(-scores, kind="stable") if queries is None else np.lexsort((-scores, queries))
+
+
+def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
+    """Return the position of each row in its list, from 1 at the top, (n,); equal scores by number."""
+    order, found = rows_from_the_top(scores, lists), np.empty(len(scores), dtype=np.int64)
+    found[order] = 1 + _places(np.zeros(len(scores), dtype=np.int64) if lists is None else lists[order])
+    return found
 
 
 def ranked_frame(
@@ -41,17 +48,14 @@ def ranked_frame(
 
     scores, reranked = ranker._placed(features, qid)
     queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
-    order = rows_from_the_top(scores, queries)
-    lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
-    position = np.empty(len(scores), dtype=np.int64)
-    position[order] = 1 + _places(lists[order])
-    columns = {} if ids is None else {"query": ids[lists]}
-    columns |= {"position": position, "score": scores}
+    columns = {} if ids is None else {"query": ids[queries]}
+    columns |= {"position": place_in_list(scores, queries), "score": scores}
     if ranker.calibration_ is not None:
         columns["chance"] = ranker.calibration_(scores)
     if reranked is not None:
         columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
-    return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
+    frame = pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None)
+    return frame, rows_from_the_top(scores, queries)
 
 
 def list_figure(
