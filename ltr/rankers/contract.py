@@ -26,7 +26,6 @@ from ltr.data.dataset import (
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
-from ltr.demands import RankerKind
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
@@ -34,6 +33,7 @@ from ltr.rankers.choice import PartScores
 from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import RankerKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -167,7 +167,7 @@ class RankerContract(BaseEstimator):
 
     @property
     def _kind(self) -> RankerKind:
-        """What a fit can promise of columns, see `ltr.rankers.demand_checks`."""
+        """What a fit can promise of columns, see `ltr.rankers.constraint_checks`."""
         return "other"
 
     def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:

@@ -12,8 +12,8 @@ import numpy as np
 from ltr.exact import LinearConstraints
 from ltr.rankers.bases import ScoreColumn, scores_of
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
+from ltr.rankers.constraint_checks import used_columns
 from ltr.rankers.contract import FloatArray, IntArray, fit_to
-from ltr.rankers.demand_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
 from ltr.rankers.foreign import GivenRanker
 from ltr.rankers.inputs import LabelledRows

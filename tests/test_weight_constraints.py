@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.demands import read_demands
 from ltr.exact import Limits, LinearConstraints, RerankProblem, certify, solve
 from ltr.exact.solution import Status
 from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import read_constraints
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.run.experiment import run_experiment
@@ -31,7 +31,7 @@ def frame(rows=60, seed=0):
 
 
 def row(text):
-    return read_demands(5, NAMES, constraints=[text]).rows.tolist()
+    return read_constraints(5, NAMES, constraints=[text]).rows.tolist()
 
 
 # --- reading ---------------------------------------------------------------------------------------------------
@@ -43,8 +43,8 @@ def test_rows_are_sums_that_are_at_least_0():
     assert row("age + 0.5*bmi - 1e1 * sex >= 0") == [[1, 0.5, -10, 0, 0]]
     assert row("serum crp >= - a-b") == [[0, 0, 0, 1, 1]]  # names may hold spaces and signs
     assert row("bmi = sex") == [[0, 1, -1, 0, 0], [0, -1, 1, 0, 0]]
-    assert read_demands(2, constraints=["x0 >= x1", {0: 1, 1: -3.5}]).rows.tolist() == [[1, -1], [1, -3.5]]
-    assert read_demands(5, NAMES, constraints=[{"age": 1, 2: 2}]).rows.tolist() == [[1, 0, 2, 0, 0]]
+    assert read_constraints(2, constraints=["x0 >= x1", {0: 1, 1: -3.5}]).rows.tolist() == [[1, -1], [1, -3.5]]
+    assert read_constraints(5, NAMES, constraints=[{"age": 1, 2: 2}]).rows.tolist() == [[1, 0, 2, 0, 0]]
 
 
 @pytest.mark.parametrize(
