@@ -135,7 +135,7 @@ def read_constraints(
     elif max_nonzeros is not None and len(needed) > max_nonzeros:
         rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(needed)}"
         wrong("required", rule, [columns.names[at] for at in needed])
-    rows = [row for one in given["constraints"] for row in columns.rows(one)]  # type: ignore[arg-type]
+    rows = [row for one in given["constraints"] for row in columns.rows(one)]
     if found:
         raise ValueError("\n".join(found))
     most = None if max_nonzeros is None else int(max_nonzeros)
@@ -201,8 +201,9 @@ class _Columns:
         made: Sequence[str] = ()
         if argument == "forbidden" and isinstance(column, str) and self._named:
             made = features_of(column, self.names)
-        found = [self._places[name] for name in made] or [self.find(argument, column)]
-        return [at for at in found if at is not None]
+        if made:
+            return [self._places[name] for name in made]
+        return [at for at in [self.find(argument, column)] if at is not None]
 
     def _no_column(self, word: str) -> str:
         known = nearest(word, self._places) or f"; columns are {', '.join(map(repr, list(self._places)[:3]))}, ..."

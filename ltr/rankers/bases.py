@@ -165,7 +165,7 @@ def fit_estimator(
         learns_from_lists = requested or (takes_group and not takes_qid)
     lists = rows.lists if learns_from_lists else None
     units = {"group": rows.groups, "time": rows.times} if own else {}
-    given = {name: of for name, of in units.items() if has_fit_parameter(estimator, name)}
+    given: dict[str, Any] = {name: of for name, of in units.items() if has_fit_parameter(estimator, name)}
     given[f"{prefix}sample_weight"] = rows.weights
     # classifiers and boosted trees ask for whole numbers
     y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
