@@ -53,6 +53,7 @@ from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights
+from ltr.estimator_names import Estimator
 from ltr.losses import ranknet_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
@@ -547,7 +548,7 @@ class _Member:
 _FORESTS = threading.Lock()
 
 
-def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401 (any estimator)
+def _turn(method: Estimator) -> contextlib.AbstractContextManager[Any]:
     """Return a context in which one forest of scikit-learn is fitted or scores rows at a time.
 
     They have threads of their own, which change the filters of warnings of the whole process.
@@ -556,11 +557,11 @@ def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN40
     return _FORESTS if _is_forest(last) else contextlib.nullcontext()
 
 
-def _is_forest(estimator: Any) -> bool:  # noqa: ANN401 (any estimator)
+def _is_forest(estimator: Estimator) -> bool:
     return type(estimator).__module__.startswith("sklearn.ensemble._forest")
 
 
-def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
+def _kind_of_scores(ranker: Estimator) -> str:
     """Return what the scores of a fitted method are: ``"log odds"``, a ``"share"``, or just ``"ranks"``."""
     if isinstance(ranker, SurrogateRanker):
         return "log odds" if str(ranker.loss).startswith("logistic") else "ranks"
@@ -623,7 +624,7 @@ def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _boosted_lists(seed: int) -> Any:  # noqa: ANN401 (an estimator of LightGBM)
+def _boosted_lists(seed: int) -> Estimator:
     import lightgbm
 
     from ltr.gbdt import objective

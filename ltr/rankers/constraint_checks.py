@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ltr.estimator_names import Estimator
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import RankBoostRanker
@@ -46,7 +47,7 @@ _SHOWN = 12  # columns that are named
 BoolArray = NDArray[np.bool_]
 
 
-def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
+def kind_of(method: Estimator) -> RankerKind:
     """Return the kind of a ranker or estimator before its fit."""
     if isinstance(method, Ranker):
         return method._kind
@@ -58,11 +59,7 @@ def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
 
 
 def why_refused(
-    method: Any,  # noqa: ANN401
-    constraints: WeightConstraints,
-    names: Sequence[str] | None,
-    *,
-    promise: bool = False,
+    method: Estimator, constraints: WeightConstraints, names: Sequence[str] | None, *, promise: bool = False
 ) -> str:
     """Return what is known against a ranker under constraints before its fit, as the predicate of a sentence, or "".
 
@@ -152,7 +149,11 @@ class _Score:
         return LinearConstraints(-row[None], np.zeros(1)).satisfied(weights), f"by {float(row @ weights):.4g}"
 
 
-def check_constraints(ranker: Any, by_number: WeightConstraints | None = None, **given: Any) -> list[ConstraintCheck]:  # noqa: ANN401
+def check_constraints(
+    ranker: Estimator,
+    by_number: WeightConstraints | None = None,
+    **given: Any,  # noqa: ANN401 (options of any type)
+) -> list[ConstraintCheck]:
     """Return for each constraint whether a fitted ranker satisfies it, and how that is known.
 
     Args:
@@ -185,14 +186,14 @@ def check_weights(weights: FloatArray, constraints: WeightConstraints, names: Se
     return _checks([_Score.linear("", weights)], constraints, names)
 
 
-def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
+def used_columns(ranker: Estimator, d: int, names: Sequence[str] | None) -> BoolArray | None:
     """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
     score = _score_of("", ranker, d, names)
     return None if score is None else score.used
 
 
 def refuse_violated(
-    ranker: Any,  # noqa: ANN401
+    ranker: Estimator,
     constraints: WeightConstraints,
     what: str,
     remedy: str = "",
@@ -207,7 +208,7 @@ def refuse_violated(
         raise ValueError(f"{what} {told}{remedy}")
 
 
-def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
+def _columns_of(ranker: Estimator) -> tuple[int, list[str] | None]:
     names = getattr(ranker, "feature_names_in_", None)
     return ranker.n_features_in_, None if names is None else list(map(str, names))
 
@@ -219,7 +220,7 @@ def _against(scores: list[_Score | None], constraints: WeightConstraints, names:
     return f"does not satisfy the constraints: {told}" if told else ""
 
 
-def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
+def _scores_of(ranker: Estimator, d: int, names: Sequence[str] | None) -> list[_Score | None]:
     """Return the scores that order rows, of each stage; None for one of which nothing is known."""
     exact = getattr(ranker, "exact_", None)
     if exact is None:
@@ -236,7 +237,7 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
     return [score if score is None or units is None else replace(score, units=units) for score in scores]
 
 
-def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
+def _score_of(name: str, base: Estimator, d: int, names: Sequence[str] | None) -> _Score | None:
     """Return what is known of the score of a ranker of one stage."""
     if hasattr(base, "deployed") and base.linear_weights is None:  # an `AutoRanker`
         parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]

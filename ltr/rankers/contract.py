@@ -30,7 +30,7 @@ from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
 from ltr.rankers.choice import PartScores
-from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
+from ltr.rankers.inputs import LabelledRows, Table, column_names, columns_by_name, labels_and_lists
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.weight_constraints import RankerKind
@@ -144,7 +144,7 @@ class RankerContract(BaseEstimator):
         """Return a row of zeros as `_scores` takes it, (1, d)."""
         return np.zeros((1, self.n_features_in_))
 
-    def _rows_to_fit(self, X: Any, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
+    def _rows_to_fit(self, X: Table, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
         """Return what to fit a clone to: the features of X, as a frame where they have names."""
         import pandas as pd
 
@@ -154,7 +154,7 @@ class RankerContract(BaseEstimator):
         """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
         return clone(self)
 
-    def _held_out_scores(self, table: Any, rows: LabelledRows, parts: IntArray) -> FloatArray:  # noqa: ANN401
+    def _held_out_scores(self, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
         """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
         own, _ = self._placed(rows.features, rows.lists)
         scores = np.empty(len(parts))
@@ -323,7 +323,7 @@ class RankerContract(BaseEstimator):
 
 def fit_to(
     ranker: _R,
-    table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    table: Table,
     rows: LabelledRows,
     seen: NDArray[np.bool_],
     **options: Any,  # noqa: ANN401 (options of any type)

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles, named_object, read_call
 from ltr.data.dataset import Features
-from ltr.estimator_names import EstimatorName
+from ltr.estimator_names import Estimator, EstimatorName
 from ltr.losses import RankingLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
@@ -108,7 +108,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
             refuse_violated(self, constraints, f"estimator: {self.kind}")
         return self
 
-    def _unfitted(self) -> Any:  # noqa: ANN401 (any estimator)
+    def _unfitted(self) -> Estimator:
         if isinstance(self.estimator, str):
             return EstimatorName.parse(self.estimator).make(self.seed)
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -164,10 +164,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
 
 
 def _bound(
-    estimator: Any,  # noqa: ANN401 (any estimator)
-    constraints: WeightConstraints,
-    rows: LabelledRows,
-    names: Sequence[str] | None,
+    estimator: Estimator, constraints: WeightConstraints, rows: LabelledRows, names: Sequence[str] | None
 ) -> FloatArray:
     """Set the monotone constraints of an estimator that has some; return features in which unused columns are 0."""
     last, _ = last_step(estimator)

@@ -51,7 +51,7 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.inputs import LabelledRows, linear_scores
+from ltr.rankers.inputs import LabelledRows, Table, linear_scores
 from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic
@@ -186,7 +186,7 @@ class ExactRanker(Constrained, Scored, Ranker):
         qid: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
+        beside: Table = None,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
@@ -228,7 +228,7 @@ class ExactRanker(Constrained, Scored, Ranker):
     def _for_other_rows(self) -> ExactRanker:
         return super()._for_other_rows().set_params(demands=())
 
-    def _given_demands(self, X: Any, beside: Any, sample_weight: ArrayLike | None) -> GivenDemands:  # noqa: ANN401
+    def _given_demands(self, X: Table, beside: Table, sample_weight: ArrayLike | None) -> GivenDemands:
         """Return the demands with the columns that they name, once their words are checked."""
         given = GivenDemands.read(self.demands, X, self._names, beside, self.gain)
         return given if sample_weight is None else given.take(np.asarray(sample_weight) > 0)
@@ -336,11 +336,7 @@ class ExactRanker(Constrained, Scored, Ranker):
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
 
     def _checked_starts(
-        self,
-        labels: FloatArray,
-        d: int,
-        warm_starts: Iterable[ArrayLike],
-        constraints: LinearConstraints | None,
+        self, labels: FloatArray, d: int, warm_starts: Iterable[ArrayLike], constraints: LinearConstraints | None
     ) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
         self._weight_constraints()

@@ -209,10 +209,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def _fit_under_constraints(
-        self,
-        data: Sequence[ArrayLike | None],
-        validation_set: ValidationSet | None,
-        resume: dict[str, Any] | None,
+        self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> SurrogateRanker:
         """Fit the linear scorer under constraints on its weights."""
         loss = self._checked_loss()
@@ -254,10 +251,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def _begin(
-        self,
-        data: Sequence[ArrayLike | None],
-        validation_set: ValidationSet | None,
-        resume: dict[str, Any] | None,
+        self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> tuple[Fit, _Scale]:
         """Check everything and return the fit before its first step, and the scaling."""
         loss = self._checked_loss()

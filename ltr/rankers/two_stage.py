@@ -33,6 +33,7 @@ from torch import nn
 
 from ltr.checks import check_flag, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
+from ltr.estimator_names import Estimator
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
@@ -67,7 +68,7 @@ from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import LabelledRows, Table
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
@@ -169,7 +170,7 @@ class TwoStageRanker(Ranker):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
+        beside: Table = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
@@ -289,7 +290,7 @@ class TwoStageRanker(Ranker):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
-    def _under_constraints(self, base: Any, training: LabelledRows) -> Any:  # noqa: ANN401 (any estimator)
+    def _under_constraints(self, base: Estimator, training: LabelledRows) -> Estimator:
         """Return a base, not yet fitted, with the constraints of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
@@ -309,7 +310,7 @@ class TwoStageRanker(Ranker):
             base.set_params(**on_columns.parameters)
         return base
 
-    def _given_base(self, X: ArrayLike) -> Any:  # noqa: ANN401 (any estimator)
+    def _given_base(self, X: ArrayLike) -> Estimator:
         """Return the base, which is fitted already, checked to take the columns of X where they go by position."""
         base, known = self.base, known_names(self.base)
         if isinstance(base, str):
@@ -607,7 +608,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Estimator:
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -788,7 +789,7 @@ def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None
     return f"{tops} do not differ in any feature" + ("" if groups is None else " each")
 
 
-def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
+def _routes(base: Estimator) -> bool:
     return hasattr(base, "get_metadata_routing")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
+from ltr.rankers.inputs import Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,10 +39,7 @@ def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
 
 
 def ranked_frame(
-    ranker: RankerContract,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    features: Features,
-    qid: ArrayLike | None,
+    ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None
 ) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
     import pandas as pd
@@ -206,12 +204,7 @@ class Explanation:
         return self.values[[BASE_SCORE]].assign(**{TOTAL: self.values[BASE_SCORE]})
 
 
-def explanation(
-    ranker: RankerContract,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    features: Features,
-    qid: ArrayLike | None,
-) -> Explanation:
+def explanation(ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None) -> Explanation:
     """Return `Ranker.explain` of rows that are checked already."""
     import pandas as pd
 
