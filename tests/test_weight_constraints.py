@@ -10,7 +10,7 @@ import pytest
 
 from ltr.exact import Limits, LinearConstraints, RerankProblem, certify, solve
 from ltr.exact.solution import Status
-from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
+from ltr.rankers import ExactRanker, Ranker, ScoreColumn, TwoStageRanker, check_constraints
 from ltr.statistics import RankStatistic
 from ltr.weight_constraints import read_constraints
 from trainers.cli import main
@@ -198,6 +198,15 @@ def test_points_replace_the_base_score_and_stay_whole():
         ExactRanker(integer=3).fit(X, y).recentred()
     with pytest.raises(ValueError, match="integer must be a whole number from 1 to 100"):
         ExactRanker(integer=0).fit(X, y)
+
+
+def test_a_corrected_score_uses_the_columns_of_both_parts():
+    X, y = frame()
+    exact = ExactRanker(limits=Limits(node_limit=20))
+    ranker = TwoStageRanker(ScoreColumn("age"), exact, None, base_score=True, choose=False).fit(X, y)
+    assert ranker.base_weight_ > 0
+    assert [check.holds for check in check_constraints(ranker, required=["age"])] == [True]
+    assert [check.holds for check in check_constraints(ranker, forbidden=["age"])] == [False]
 
 
 def test_nothing_feasible_is_told():

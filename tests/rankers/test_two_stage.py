@@ -60,7 +60,7 @@ def test_items_tied_at_the_threshold_are_all_reranked():
 
 def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     X, y = sample()
-    fresh = sample(seed=1, n=200)[0]
+    X, fresh = (np.add(one, [40.0, 0.0, 0.0]) for one in (X, sample(seed=1, n=200)[0]))
     ranker = quick(base=Scores()).fit(X, y)
     scores, chosen = ranker.decision_function(fresh), ranker.reranked(fresh)
     assert 0 < chosen.sum() < len(fresh)
