@@ -22,7 +22,10 @@ import numpy as np
 
 from ltr.checks import named_object, nearest, read_call, without_spaces
 
-__all__ = ["EstimatorName"]
+__all__ = ["Estimator", "EstimatorName"]
+
+Estimator = Any
+"""An object of any library with a method fit and scores."""
 
 _WORD = re.compile(r"[^\s()\[\]{}'\",=]+")
 _NOT_PYTHON = {"true": "True", "false": "False", "none": "None", "null": "None"}
@@ -89,7 +92,7 @@ class EstimatorName:
     def _listed(self) -> str:
         return f"({','.join(f'{name}={value}' for name, value in self.options)})" if self.options else ""
 
-    def make(self, seed: int = 0) -> Any:  # noqa: ANN401 (an estimator of any library)
+    def make(self, seed: int = 0) -> Estimator:
         """Return the estimator, not yet fitted.
 
         Where it has a ``random_state`` or ``seed`` that nobody has set, it gets this one. LightGBM does not print, and
@@ -183,7 +186,7 @@ def _seed_of(found: Any, given: dict[str, Any], seed: int) -> dict[str, int]:  #
     return {} if any(name in given for name in _SEEDS) else {name: seed for name in _SEEDS if name in known}
 
 
-def _complete(estimator: Any, given: set[str], seed: int) -> None:  # noqa: ANN401
+def _complete(estimator: Estimator, given: set[str], seed: int) -> None:
     """Set what nobody has set: seeds, also those of an estimator's parts; LightGBM's threads, and that it is quiet."""
     parameters = estimator.get_params(deep=True)
     own_seed = any(name in given for name in _SEEDS)
@@ -202,7 +205,7 @@ def _complete(estimator: Any, given: set[str], seed: int) -> None:  # noqa: ANN4
         estimator.set_params(**changed)
 
 
-def _parts(estimator: Any) -> Iterator[Any]:  # noqa: ANN401
+def _parts(estimator: Estimator) -> Iterator[Any]:
     """Yield an estimator and the estimators that are its parameters."""
     yield estimator
     if hasattr(estimator, "get_params"):
@@ -213,7 +216,7 @@ def _parts(estimator: Any) -> Iterator[Any]:  # noqa: ANN401
         )
 
 
-def _library(estimator: Any) -> str:  # noqa: ANN401
+def _library(estimator: Estimator) -> str:
     """Return ``lightgbm`` or ``xgboost`` for an estimator of that library or a class derived from one, else nothing."""
     if inspect.isclass(estimator) or not hasattr(estimator, "get_params"):
         return ""
@@ -221,7 +224,7 @@ def _library(estimator: Any) -> str:  # noqa: ANN401
     return next((root for root in roots if root in ("lightgbm", "xgboost")), "")
 
 
-def _ignored(estimator: Any) -> set[str]:  # noqa: ANN401
+def _ignored(estimator: Estimator) -> set[str]:
     """Return the options that a booster ignores, which it says when it is fitted only: here to four rows.
 
     Raises ValueError for an option that it knows and whose value it does not.

@@ -99,8 +99,8 @@ class Condition:
         """Raise ValueError for a column or value that is not there, or a condition that holds for all rows or none."""
         column = columns.get(self.column)
         if column is None:
-            known = nearest(self.column, columns) if columns else ": X has no column names, and no table was given"
-            raise ValueError(f"there is no column {self.column!r}{known}")
+            told = nearest(self.column, columns) if columns else ": X has no column names, and no table was given"
+            raise ValueError(f"there is no column {self.column!r}{told}")
         numbers, wanted = column.numbers, self._wanted(column)
         if numbers is None and self.operator in _COMPARISONS:
             some = ", ".join(map(repr, list(column.counts)[:3]))
@@ -108,14 +108,14 @@ class Condition:
         if numbers is not None and wanted is None:
             other = next(value for value in self.values if _number_in(value, column) is None)
             raise ValueError(f"column {self.column!r} holds numbers, got {other!r}")
-        for at, text in enumerate(self.values if self.operator not in _COMPARISONS else ()):
-            if numbers is None or wanted is None:
-                known, close = _own_text(text, column) in column.counts, nearest(text, column.counts)
-            else:
-                values = np.unique(numbers[~np.isnan(numbers)])
-                known = len(values) == 0 or wanted[at] in values
-                close = "" if known else f" (nearest is {values[np.argmin(np.abs(values - wanted[at]))]:g})"
-            if not known:
+        values = None if numbers is None or wanted is None else np.unique(numbers[~np.isnan(numbers)])
+        for at, text in enumerate(() if self.operator in _COMPARISONS else self.values):
+            close = nearest(text, column.counts) if _own_text(text, column) not in column.counts else None
+            if values is not None and wanted is not None:
+                value = wanted[at]
+                known = not len(values) or value in values
+                close = None if known else f" (nearest is {values[np.argmin(np.abs(values - value))]:g})"
+            if close is not None:
                 raise ValueError(f"column {self.column!r} has no value {text!r}{close}")
         rows = self.holds(column)
         if rows.all() or not rows.any():

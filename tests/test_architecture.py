@@ -36,7 +36,7 @@ LAYERS = [
     [
         "ltr.fitting",
         "ltr.convex",
-        "ltr.demands",
+        "ltr.weight_constraints",
         "ltr.list_demands",
         "ltr.onnx_graph",
         "ltr.gbdt",

@@ -65,7 +65,6 @@ def test_words_of_a_group(text, meant, rows):
         ("share(sxe = F) @50 >= 0.4", "there is no column 'sxe' (did you mean 'sex'?)"),
         ("share(sex = f) @50 >= 0.4", "column 'sex' has no value 'f' (did you mean 'F'?)"),
         ("count(age > old) @50 >= 1", "column 'age' holds numbers, got 'old'"),
-        ("count(age >= 0) @3 >= 2", ""),
         ("count(age > 99) @3 >= 2", "age > 99 must hold for some rows and not for all, got 0 of 6"),
         ("share(sex = F) @50 > 0.4", "'>' is none of >= and <="),
         ("share(sex = F) @50 >= 40", "a share must be a number from 0 to 1, got 40"),
@@ -85,9 +84,6 @@ def test_words_of_a_group(text, meant, rows):
     ],
 )
 def test_mistakes_are_told_with_what_is_nearest(text, message):
-    if not message:
-        read_list_demands([text], COLUMNS)
-        return
     with pytest.raises(ValueError, match=re.escape(f"demands: {text!r}: ")) as error:
         read_list_demands([text], COLUMNS)
     assert message in str(error.value)
@@ -343,8 +339,6 @@ def test_demands_that_nothing_meets():
         ValueError, match=r"no order of the rows that are reranked meets them: .* can be reached is 0\.\d"
     ):
         TwoStageRanker("logistic", ExactRanker(demands=["share(sex = F) @10 >= 0.9"]), 12).fit(X, y, beside=sex)
-    with pytest.raises(ValueError, match=r"first 10 does not depend on the order of the top 10: .* top_k = 20"):
-        TwoStageRanker("logistic", ExactRanker(demands=["share(sex = F) @10 >= 0.4"]), 10).fit(X, y, beside=sex)
     both = ["share(sex = F) @10 >= 0.6", "share(sex = M) @10 >= 0.6"]
     with pytest.raises(ValueError, match=r"demands: no weights .*meet the demands"):
         ExactRanker(demands=both, limits=Limits(time_limit=5)).fit(X, y, beside=sex)

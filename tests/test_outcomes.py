@@ -393,7 +393,6 @@ def test_a_csv_becomes_a_card_a_page_and_a_ranked_csv_by_one_command(
 
 BAD = [
     ("patients", {"days": -3.0}, "--event died --time days", "times until an event must be numbers >= 0, got -3"),
-    ("patients", {"days": None}, "--event died --time days", "got none in row 1"),
     ("patients", {"died": "maybe"}, "--event died --time days", "labels must be 0 and 1, or yes and no"),
     ("patients", {"days": "soon"}, "--event died --time days", "times until an event must be numbers >= 0"),
     ("patients", {}, "--event died --time day", 'data.time_to_event = "days" takes the nearest name'),
@@ -401,7 +400,6 @@ BAD = [
     ("patients", {}, "--event died --time days --statistic auc", "must be c_index with data.time_to_event"),
     ("patients", {}, "--label died --drop days --statistic c_index", "must be one of plain labels, such as auc"),
     ("customers", {"mailed": "maybe"}, "--outcome bought --treatment mailed", "treatments must be 0 and 1, or yes"),
-    ("customers", {"mailed": None}, "--outcome bought --treatment mailed", "got none in row 1"),
     ("customers", {"bought": None}, "--outcome bought --treatment mailed", "outcomes must be finite numbers, got none"),
     ("customers", {}, "--outcome bought --treatment mailed --time spent", "must not be given beside time_to_event"),
     ("customers", {}, "--outcome bought --treatment mailed card.horizon=3", "horizon goes with times"),

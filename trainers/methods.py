@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr.demands import Demands, read_demands
 from ltr.exact import METHODS, RerankProblem
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
@@ -35,8 +34,9 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.demand_checks import check_demands
+from ltr.rankers.constraint_checks import check_constraints
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import WeightConstraints, read_constraints
 from trainers.cards import card_ranker, find_card, label_name
 from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.config.sections import LIMITS
@@ -345,7 +345,7 @@ def _fit_exact(
     scores, of_base = _scores(task, ranker), _scores_of_base(task, ranker.base_)
     record["first_k"] = {"base": task.first_k(of_base), EXACT: task.first_k(scores)}
     if bound is not None:
-        checks = [[check.demand, check.how] for check in check_demands(ranker)]
+        checks = [[check.constraint, check.how] for check in check_constraints(ranker)]
         first_k = record["first_k"]["base"]
         record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
     if ranker.demands_ is not None:
@@ -434,10 +434,10 @@ def first_stage_ranker(
     return LogisticRegressionRanker(**options)
 
 
-def binding_demands(config: Config, columns: Sequence[str]) -> Demands | None:
+def binding_demands(config: Config, columns: Sequence[str]) -> WeightConstraints | None:
     """Return the constraints that bind the exact stage and its base; None without any, or where no base orders rows."""
     section = config.exact
-    demands = read_demands(len(columns), columns, **section.column_demands())
+    demands = read_constraints(len(columns), columns, **section.column_demands())
     alone = section.top_k == "full" and not section.choose and section.base_score is False
     return demands if section.enabled and demands and not alone else None
 
@@ -474,7 +474,7 @@ def two_stage_ranker(
     """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
     options = section.model_dump(exclude={*_NOT_OF_THE_RANKER, *LIMITS})
-    options |= read_demands(len(columns), columns, **section.column_demands()).parameters
+    options |= read_constraints(len(columns), columns, **section.column_demands()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -26,8 +26,8 @@ from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
 from ltr.data.raw_table import table_of
 from ltr.data.table_files import read_file
-from ltr.demands import Demands, read_demands
 from ltr.list_demands import GivenDemands, read_list_demands
+from ltr.weight_constraints import WeightConstraints, read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ltr.answer import Answer, Evidence, Learned, Rows
     from ltr.answer.answer import Listed
     from ltr.data import TablePreparation
-    from ltr.rankers import AutoRanker, DemandCheck, Ranker
+    from ltr.rankers import AutoRanker, ConstraintCheck, Ranker
     from ltr.rankers.calibration import Calibration
     from trainers.display import Display
 
@@ -258,7 +258,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     hits = int((part.y > 0).sum())
     display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
 
-    def fitted(demands: Demands | None, what: str) -> AutoRanker:
+    def fitted(demands: WeightConstraints | None, what: str) -> AutoRanker:
         ranker = first_stage_ranker(config, AUTO)
         assert isinstance(ranker, AutoRanker)
         if demands is not None:
@@ -271,7 +271,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
             raise RunError(f"{table.where}: {error}") from None
         return ranker
 
-    demands = read_demands(len(names), names, **config.exact.column_demands())
+    demands = read_constraints(len(names), names, **config.exact.column_demands())
     auto = fitted(demands, "comparing methods")
     assert auto.out_of_fold_ is not None
     known = np.flatnonzero(~np.isnan(auto.out_of_fold_[0]))  # with times, the first rows have no scores
@@ -284,7 +284,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     outcome: list[str] = []
     if config.exact.demands:
         display.begin("ranking under the demands", None)
-        ranker, scores, outcome = _under_demands(config, auto, part, table, names)
+        ranker, scores, outcome = _under_constraints(config, auto, part, table, names)
         if ranker is not auto:
             free = auto.prepare_with(preparation), evidence
             evidence = evidence_of(config, tested, names, scores[None, known])
@@ -301,7 +301,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
 
 
-def _under_demands(
+def _under_constraints(
     config: Config, auto: AutoRanker, part: Part, table: Table, names: Sequence[str]
 ) -> tuple[Ranker, FloatArray, list[str]]:
     """Return a ranker that meets the demands on the list of the labelled rows, `part` of `table`.
@@ -349,12 +349,12 @@ def _under_demands(
     return ranker, scores, list(demand_lines({**outcome.to_dict(), "new": new}))
 
 
-def _told(check: DemandCheck) -> str:
+def _told(check: ConstraintCheck) -> str:
     """Return a constraint that holds in words, with the columns in use where their number is limited."""
-    column, _, sign = check.demand.rpartition(" ")
+    column, _, sign = check.constraint.rpartition(" ")
     if sign in ("+", "-"):
         return f"a larger {column} never ranks a row {'lower' if sign == '+' else 'higher'}"
-    return f"{check.demand} ({check.how})" if check.demand.startswith("at most ") else check.demand
+    return f"{check.constraint} ({check.how})" if check.constraint.startswith("at most ") else check.constraint
 
 
 def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.DataFrame]) -> RawRows:
@@ -396,7 +396,7 @@ def learned_from(
     the first. The rows of `evidence` are those of the test set `test`, else of `part`.
     """
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
-    from ltr.rankers import check_demands
+    from ltr.rankers import check_constraints
 
     encodings, names = _encodings(ranker), ranker.feature_names_in_.tolist()
     if table is None:
@@ -430,7 +430,7 @@ def learned_from(
             *warnings,
         ),
         tuple(notes),
-        tuple(_told(check) for check in check_demands(ranker) if check.holds),
+        tuple(_told(check) for check in check_constraints(ranker) if check.holds),
         tested=test is not None,
     )
 

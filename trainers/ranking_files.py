@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr.demands import DEMANDS
+from ltr.weight_constraints import CONSTRAINTS
 from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
 from trainers.files import RunError, csv_text, read_json, reading, remove_leftovers, write_atomic, write_json, writing
@@ -106,7 +106,7 @@ def config_text(config: Config, folder: Path) -> str:
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
     if auto := config.baselines.auto.model_dump(exclude_defaults=True):
         tree["baselines"] = {"auto": auto}
-    if exact := config.exact.model_dump(exclude_defaults=True, include={*DEMANDS, "demands"}):
+    if exact := config.exact.model_dump(exclude_defaults=True, include={*CONSTRAINTS, "demands"}):
         tree["exact"] = exact
     told = "# The table was a frame in memory: write it to a file and name that.\n"
     memory = told if config.data.path == FRAME else ""

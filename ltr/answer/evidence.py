@@ -33,6 +33,7 @@ from scipy.stats import t as student
 
 from ltr.files import read_arrays
 from ltr.rankers.calibration import Calibration, fit_calibration_of_repeats
+from ltr.rankers.views import place_in_list
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -252,16 +253,6 @@ def curve_visits(visits: int, most: int) -> IntArray:
     """Return numbers of visits from 0 to a few times as many as are planned, which is one of them."""
     end = min(most, max(3 * visits, 10))
     return np.unique(np.append(np.linspace(0, end, _KNOTS).round().astype(np.int64), min(visits, end)))
-
-
-def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
-    """Return the position of each row in its list, from 1 at the top, (n,); equal scores by number."""
-    order = np.argsort(-scores, kind="stable") if lists is None else np.lexsort((-scores, lists))
-    ordered = np.zeros(len(scores), dtype=np.int64) if lists is None else lists[order]
-    starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-    found = np.empty(len(scores), dtype=np.int64)
-    found[order] = np.arange(len(scores)) - np.repeat(starts, np.diff(np.append(starts, len(scores)))) + 1
-    return found
 
 
 def sums_by_visits(values: FloatArray, places: IntArray, visits: IntArray) -> FloatArray:

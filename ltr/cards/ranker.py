@@ -21,7 +21,6 @@ from ltr.cards.reference import Reference
 from ltr.checks import as_float, as_sequence, check_flag, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
-from ltr.demands import RankerKind
 from ltr.exact.card_rules import CardConditions
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.constraints import Demand
@@ -48,6 +47,7 @@ from ltr.rankers.views import Explanation, ranked_frame
 from ltr.ranks import GainName
 from ltr.statistics import LOG_LOSS, RankStatistic
 from ltr.threads import available_threads
+from ltr.weight_constraints import RankerKind
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -33,7 +33,7 @@ from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.bases import ScoreColumn
 from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
-from ltr.rankers.demand_checks import DemandCheck, check_demands
+from ltr.rankers.constraint_checks import ConstraintCheck, check_constraints
 from ltr.rankers.demanded import DemandOutcome, DemandPrice, ReachedDemand
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, ReproducibleSearch
@@ -47,7 +47,7 @@ __all__ = [
     "Calibration",
     "Choice",
     "Comparison",
-    "DemandCheck",
+    "ConstraintCheck",
     "DemandOutcome",
     "DemandPrice",
     "EstimatorRanker",
@@ -62,7 +62,7 @@ __all__ = [
     "SurrogateRanker",
     "TreesRanker",
     "TwoStageRanker",
-    "check_demands",
+    "check_constraints",
     "fit_calibration",
     "make_ranker",
     "predictive_interval",

@@ -53,7 +53,7 @@ from threadpoolctl import threadpool_limits
 
 from ltr.checks import as_float, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights
-from ltr.demands import Demanding, Demands
+from ltr.estimator_names import Estimator
 from ltr.losses import ranknet_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
@@ -62,14 +62,15 @@ from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weig
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
 from ltr.rankers.constrained import check_possible
+from ltr.rankers.constraint_checks import refuse_violated, why_refused
 from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.demand_checks import refuse_violated, why_refused
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
 from ltr.rankers.inputs import LabelledRows, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
+from ltr.weight_constraints import Constrained, WeightConstraints
 
 __all__ = ["BLEND", "TODAY", "AutoRanker", "Comparison"]
 
@@ -141,7 +142,7 @@ class Comparison:
 
 
 @dataclass(eq=False, repr=False)
-class AutoRanker(Demanding, Scored, Ranker):
+class AutoRanker(Constrained, Scored, Ranker):
     """Rank by whichever of several methods, or blend of them, ranks rows best that it has not seen.
 
     Args:
@@ -218,16 +219,16 @@ class AutoRanker(Demanding, Scored, Ranker):
             raise ValueError(f"simplicity must be a number, got {self.simplicity!r:.80}")
         rows, similar = self._weighted_data(X, y, qid, sample_weight, group, time).with_similar()
         features, labels, lists = rows.features, rows.labels, rows.lists
-        demands = self._demands()
-        methods = self._methods(rows, demands)
-        if demands:
-            check_possible(demands, doubles(features), self._names)
+        constraints = self._weight_constraints()
+        methods = self._methods(rows, constraints)
+        if constraints:
+            check_possible(constraints, doubles(features), self._names)
         splits = folds_of(*rows.units, self.seed, _REPEATS)
         if not splits:
             raise ValueError(f"methods are compared on rows held out, which needs at least {rows.fewest} to split")
         rng = np.random.default_rng(self.seed)
         seen = [_sample(split.train, lists, rng) for split in splits]
-        bound = self._on_few_columns(rows, seen, methods, demands)
+        bound = self._on_few_columns(rows, seen, methods, constraints)
         names = list(methods)
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
@@ -251,8 +252,8 @@ class AutoRanker(Demanding, Scored, Ranker):
         found = self._blend(rows, names, splits, held, measure, simplicity)
         fewer = any(len(some) < len(split.train) for some, split in zip(seen, splits, strict=True))
         self.comparison_: Comparison = replace(found, rows=max(map(len, seen)) if fewer else None, similar=similar)
-        if demands:
-            refuse_violated(self, demands, f"the {found.chosen}")
+        if constraints:
+            refuse_violated(self, constraints, f"the {found.chosen}")
         kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
         if calibration_weight is not None:
             own = checked_weights(calibration_weight, len(kept), "calibration_weight")
@@ -338,12 +339,12 @@ class AutoRanker(Demanding, Scored, Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: LabelledRows, demands: Demands) -> dict[str, Callable[[], Any]]:
+    def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
         """Return what makes each method, by name, from the simplest to the least simple."""
         found = self._any_methods(rows)
-        if not demands:
+        if not constraints:
             return found
-        told = {name: why_refused(make(), demands, self._names, promise=True) for name, make in found.items()}
+        told = {name: why_refused(make(), constraints, self._names, promise=True) for name, make in found.items()}
         refused = {name: why for name, why in told.items() if why}
         # scores in use today may be there to be compared with only
         left_out = set(found) if self.methods == "auto" else {TODAY}
@@ -353,15 +354,19 @@ class AutoRanker(Demanding, Scored, Ranker):
         return {name: make for name, make in found.items() if name not in refused}
 
     def _on_few_columns(
-        self, rows: LabelledRows, seen: Sequence[IntArray], methods: dict[str, Callable[[], Any]], demands: Demands
-    ) -> list[Demands]:
-        """Return the demands of fits to all rows and to parts of them, under `max_nonzeros` with few columns for each.
+        self,
+        rows: LabelledRows,
+        seen: Sequence[IntArray],
+        methods: dict[str, Callable[[], Any]],
+        constraints: WeightConstraints,
+    ) -> list[WeightConstraints]:
+        """Return the constraints of fits to all rows and to parts of them, under `max_nonzeros` few columns for each.
 
         Columns of scores in `methods` are among the few. Today's scores are taken out of `methods` where their column
         is not.
         """
-        if (most := demands.max_nonzeros) is None:
-            return [demands] * (1 + len(seen))
+        if (most := constraints.max_nonzeros) is None:
+            return [constraints] * (1 + len(seen))
         columns = {
             name: ranker.place(self.n_features_in_, self._names)
             for name, make in methods.items()
@@ -371,9 +376,9 @@ class AutoRanker(Demanding, Scored, Ranker):
         if len(taken) > most:
             raise ValueError(f"methods: at most max_nonzeros = {most} columns may be used, got {len(taken)} of scores")
 
-        def few(at: IntArray | None) -> Demands:
+        def few(at: IntArray | None) -> WeightConstraints:
             part = rows if at is None else rows.take(at)
-            return on_few_columns(demands, part, self._names, taken)
+            return on_few_columns(constraints, part, self._names, taken)
 
         whole = few(None)
         if TODAY in columns and (at := columns[TODAY]) not in taken:
@@ -398,22 +403,19 @@ class AutoRanker(Demanding, Scored, Ranker):
         if self.today is not None:
             ScoreColumn(self.today)._take_names(self)  # a column that is not there is refused before anything is fitted
             found[TODAY] = functools.partial(ScoreColumn, self.today)
-        if isinstance(self.methods, str):
-            if self.methods != "auto":
-                raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
-            return {**found, **_automatic(rows, self.seed)}
-        given = list(self.methods)
+        if isinstance(self.methods, str) and self.methods != "auto":
+            raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
+        given = _automatic(rows) if self.methods == "auto" else list(self.methods)
         if not given and not found:
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
             if isinstance(method, str):
-                make = _maker(method, rows, self.seed)
+                name, make = method, _maker(method, rows, self.seed)
                 make()  # names that are wrong are refused before anything is fitted
-                name = method
+            elif isinstance(method, type) or not hasattr(method, "fit"):
+                raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
             else:
-                if isinstance(method, type) or not hasattr(method, "fit"):
-                    raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
-                make, name = functools.partial(clone, method, safe=False), type(method).__name__
+                name, make = type(method).__name__, functools.partial(clone, method, safe=False)
             at = 2
             while name in found or name == BLEND:
                 name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
@@ -484,7 +486,7 @@ class _Member:
         cls,
         make: Callable[[], Any],
         rows: LabelledRows,
-        demands: Demands,
+        constraints: WeightConstraints,
         *,
         keep: bool = False,
         names: list[str] | None,
@@ -493,17 +495,17 @@ class _Member:
         ranker = make()
         if not isinstance(ranker, Ranker):
             ranker = EstimatorRanker(ranker)
-        if demands and not isinstance(ranker, ScoreColumn):
-            ranker.set_params(**demands.parameters)
+        if constraints and not isinstance(ranker, ScoreColumn):
+            ranker.set_params(**constraints.parameters)
         if isinstance(ranker, ScoreColumn):
             ranker.n_features_in_ = rows.features.shape[1]
             if names is not None:
                 ranker.feature_names_in_ = np.array(names, dtype=object)
             ranker._find_column()
         else:
-            unkept = isinstance(ranker, EstimatorRanker) and not keep and not demands
+            unkept = isinstance(ranker, EstimatorRanker) and not keep and not constraints
             ranker = ranker._unfitted() if unkept else ranker
-            named = names if unkept or demands else None  # messages about demands name columns
+            named = names if unkept or constraints else None  # messages about constraints name columns
             with _turn(ranker):
                 fit_estimator(ranker, rows, names=named)
             if isinstance(ranker, Ranker) and names is not None:
@@ -546,7 +548,7 @@ class _Member:
 _FORESTS = threading.Lock()
 
 
-def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN401 (any estimator)
+def _turn(method: Estimator) -> contextlib.AbstractContextManager[Any]:
     """Return a context in which one forest of scikit-learn is fitted or scores rows at a time.
 
     They have threads of their own, which change the filters of warnings of the whole process.
@@ -555,11 +557,11 @@ def _turn(method: Any) -> contextlib.AbstractContextManager[Any]:  # noqa: ANN40
     return _FORESTS if _is_forest(last) else contextlib.nullcontext()
 
 
-def _is_forest(estimator: Any) -> bool:  # noqa: ANN401 (any estimator)
+def _is_forest(estimator: Estimator) -> bool:
     return type(estimator).__module__.startswith("sklearn.ensemble._forest")
 
 
-def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
+def _kind_of_scores(ranker: Estimator) -> str:
     """Return what the scores of a fitted method are: ``"log odds"``, a ``"share"``, or just ``"ranks"``."""
     if isinstance(ranker, SurrogateRanker):
         return "log odds" if str(ranker.loss).startswith("logistic") else "ranks"
@@ -571,14 +573,12 @@ def _kind_of_scores(ranker: Any) -> str:  # noqa: ANN401 (any estimator)
     return "share" if _is_forest(last) else "log odds"
 
 
-def _automatic(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
-    """Return the methods that go with these rows, from the simplest to the least simple."""
-    known = _by_name(rows, seed)
+def _automatic(rows: LabelledRows) -> list[str]:
+    """Return names of the methods that go with these rows, from the simplest to the least simple."""
     lists = 1 if rows.lists is None else int(rows.lists.max()) + 1
     many = len(rows.labels) >= _ROWS_FOR_A_NETWORK if rows.lists is None else lists >= _LISTS_FOR_A_NETWORK
     names = ["logistic", "ranknet", "rankboost"] if rows.pointwise else ["ranknet"]
-    names += ["boosting", "forest", *(["network"] if many else [])]
-    return {name: known.get(name, functools.partial(make_ranker, name)) for name in names}
+    return [*names, "boosting", "forest", *(["network"] if many else [])]
 
 
 def _maker(name: str, rows: LabelledRows, seed: int) -> Callable[[], Any]:
@@ -624,7 +624,7 @@ def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
     }
 
 
-def _boosted_lists(seed: int) -> Any:  # noqa: ANN401 (an estimator of LightGBM)
+def _boosted_lists(seed: int) -> Estimator:
     import lightgbm
 
     from ltr.gbdt import objective

@@ -171,12 +171,6 @@ class Ranker(RankerContract):
         weights = None if sample_weight is None else checked_weights(sample_weight, len(scores))
         return mean_of_lists(scores, labels, groups, self._measure(), self._ties, weights)
 
-    @property
-    def linear_weights(self) -> FloatArray | None:
-        """The weights on the raw features, (d,), by which the scores order rows; None for others than linear scores."""
-        check_is_fitted(self)
-        return getattr(self, "coef_", None)
-
     def _form(self) -> Ranker:
         """Return a ranker that scores features as this one does, for it may take tables as they are.
 

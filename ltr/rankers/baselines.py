@@ -41,13 +41,13 @@ from sklearn.utils import ClassifierTags, Tags
 
 from ltr.checks import check_flag, check_number, check_whole, doubles, one_of
 from ltr.data.dataset import DataError, check_ranges
-from ltr.demands import Demanding, RankerKind
 from ltr.losses import LogisticLoss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import fit_linear
 from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import linear_scores
+from ltr.weight_constraints import Constrained, RankerKind
 
 __all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
 
@@ -58,7 +58,7 @@ _NOTHING = 1e-12
 
 
 @dataclass(eq=False, repr=False)
-class LogisticRegressionRanker(Demanding, Scored, Ranker):
+class LogisticRegressionRanker(Constrained, Scored, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
@@ -119,17 +119,17 @@ class LogisticRegressionRanker(Demanding, Scored, Ranker):
             deviation = np.sqrt(np.average((features - mean) ** 2, axis=0, weights=weights))
             # rounding leaves a tiny deviation in some constant columns, their range is 0
             scale = np.where(np.ptp(features, axis=0) > 0, deviation, math.inf)
-        positive, demands = labels > labels.min(), self._demands()
+        positive, constraints = labels > labels.min(), self._weight_constraints()
         Z = (features - mean) / scale
         self.C_ = _strength(Z, positive.astype(np.int64), weights) if self.C == "auto" else float(self.C)
-        if demands:
+        if constraints:
             # mean loss and penalty are divided by C and the weight of all rows
             total = len(labels) if weights is None else float(weights.sum())
             fit = fit_linear(
                 LogisticLoss(),
                 Z,
                 positive.astype(np.float64),
-                demands,
+                constraints,
                 scale,
                 weights=weights,
                 l2=1 / (self.C_ * total),

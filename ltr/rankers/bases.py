@@ -21,11 +21,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ltr.checks import by_piece, doubles, is_whole
 from ltr.data.dataset import Features, differ_in_lists
+from ltr.estimator_names import Estimator
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.foreign import known_names, named_rows, own_form, places_by_name, raw_scores, rows_to_fit
-from ltr.rankers.inputs import LabelledRows, linear_scores
+from ltr.rankers.inputs import LabelledRows, Table, linear_scores
 
 __all__ = ["ScoreColumn"]
 
@@ -113,7 +114,7 @@ class ScoreColumn(Scored, Ranker):
 # --- fits ------------------------------------------------------------------------------------------------------------
 
 
-def last_step(estimator: Any) -> tuple[Any, str]:  # noqa: ANN401 (any estimator)
+def last_step(estimator: Estimator) -> tuple[Any, str]:
     """Return the last step of a pipeline, any other estimator itself, and the prefix of its arguments of ``fit``."""
     prefix = ""
     while isinstance(estimator, Pipeline):
@@ -122,16 +123,12 @@ def last_step(estimator: Any) -> tuple[Any, str]:  # noqa: ANN401 (any estimator
     return estimator, prefix
 
 
-def _weighs_lists(last: Any) -> bool:  # noqa: ANN401 (any estimator)
+def _weighs_lists(last: Estimator) -> bool:
     """Return whether an estimator takes one weight for each list, as XGBRanker does."""
     return has_fit_parameter(last, "group") and type(last).__module__.partition(".")[0] == "xgboost"
 
 
-def weights_refused(
-    estimator: Any,  # noqa: ANN401 (any estimator)
-    weights: FloatArray,
-    lists: IntArray | None,
-) -> str:
+def weights_refused(estimator: Estimator, weights: FloatArray, lists: IntArray | None) -> str:
     """Return why an estimator cannot learn from these weights of rows, and what can; an empty text where it can."""
     last, _ = last_step(estimator)
     if not has_fit_parameter(last, "sample_weight"):
@@ -142,12 +139,8 @@ def weights_refused(
 
 
 def fit_estimator(
-    estimator: Any,  # noqa: ANN401 (any estimator)
-    rows: LabelledRows,
-    *,
-    names: Sequence[str] | None = None,
-    requested: bool | None = None,
-) -> Any:  # noqa: ANN401
+    estimator: Estimator, rows: LabelledRows, *, names: Sequence[str] | None = None, requested: bool | None = None
+) -> Estimator:
     """Return an estimator, fitted to rows that are checked already, as a frame where the columns have names.
 
     A ranker that learns from groups and times gets these as well, and the ``fit`` must take weights where there are
@@ -165,7 +158,7 @@ def fit_estimator(
         learns_from_lists = requested or (takes_group and not takes_qid)
     lists = rows.lists if learns_from_lists else None
     units = {"group": rows.groups, "time": rows.times} if own else {}
-    given = {name: of for name, of in units.items() if has_fit_parameter(estimator, name)}
+    given: dict[str, Any] = {name: of for name, of in units.items() if has_fit_parameter(estimator, name)}
     given[f"{prefix}sample_weight"] = rows.weights
     # classifiers and boosted trees ask for whole numbers
     y = labels.astype(np.int64) if np.all(labels == np.floor(labels)) else labels
@@ -185,7 +178,7 @@ def fit_estimator(
     return estimator
 
 
-def _record_columns(estimator: Any, rows: Any) -> None:  # noqa: ANN401 (any estimator, a frame or an array)
+def _record_columns(estimator: Estimator, rows: Table) -> None:
     """Record on an estimator that does not do so itself whether it was fitted to a frame or to an array."""
     first = estimator
     while isinstance(first, Pipeline):
@@ -197,12 +190,7 @@ def _record_columns(estimator: Any, rows: Any) -> None:  # noqa: ANN401 (any est
             first.feature_names_in_ = np.array(rows.columns, dtype=object)
 
 
-def why_not_saved(
-    estimator: Any,  # noqa: ANN401 (any estimator)
-    features: FloatArray,
-    labels: FloatArray,
-    groups: IntArray | None,
-) -> str:
+def why_not_saved(estimator: Estimator, features: FloatArray, labels: FloatArray, groups: IntArray | None) -> str:
     """Return why the model of an estimator will not be saved, an empty text where it will, before its real fit.
 
     A copy with few rounds is fitted to the rows, of which there should be few. A class of a user's own, whose fit may
@@ -233,10 +221,7 @@ def why_not_saved(
 
 
 def scores_of(
-    base: Any,  # noqa: ANN401 (any estimator)
-    features: Features,
-    queries: IntArray | None,
-    names: Sequence[str] | None = None,
+    base: Estimator, features: Features, queries: IntArray | None, names: Sequence[str] | None = None
 ) -> FloatArray:
     """Return a base ranker's scores of rows that are checked already, (n,).
 
@@ -254,7 +239,7 @@ def scores_of(
     return by_piece(lambda rows: _scores_by(base, rows, names), features)
 
 
-def _scores_by(base: Any, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:  # noqa: ANN401
+def _scores_by(base: Estimator, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:
     """Return the scores of an estimator by its own methods, (n,), of rows with its columns in its order."""
     scores = raw_scores(base, features)
     if scores is None:
@@ -271,7 +256,7 @@ def _scores_by(base: Any, features: FloatArray, names: Sequence[str] | None = No
     return scores
 
 
-def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
+def form_of(base: Estimator) -> Ranker:
     """Return a ranker of this package that scores as a base does; raise TypeError for a base without such a form."""
     if isinstance(base, Ranker):
         return base._saved_form()
@@ -287,10 +272,7 @@ def form_of(base: Any) -> Ranker:  # noqa: ANN401 (any estimator)
 
 
 def parts_of_scores(
-    base: Any,  # noqa: ANN401 (any estimator)
-    features: FloatArray,
-    typical: FloatArray,
-    names: Sequence[str] | None = None,
+    base: Estimator, features: FloatArray, typical: FloatArray, names: Sequence[str] | None = None
 ) -> FloatArray | None:
     """Return what each column adds to a base ranker's scores, (n, d); None where they are no sum over columns."""
     places = places_by_name(base, names)
@@ -307,7 +289,7 @@ def parts_of_scores(
     return every
 
 
-def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa: ANN401 (any estimator)
+def _linear_form(base: Estimator, d: int) -> tuple[FloatArray, float] | None:
     """Return weights, (d,), and intercept of an estimator whose score is linear in the features; None for others."""
     weights = linear_weights_of(base, d)
     if weights is None:
@@ -324,7 +306,7 @@ def _linear_form(base: Any, d: int) -> tuple[FloatArray, float] | None:  # noqa:
     return weights, float(scores[0])
 
 
-def linear_weights_of(base: Any, d: int, names: Sequence[str] | None = None) -> FloatArray | None:  # noqa: ANN401
+def linear_weights_of(base: Estimator, d: int, names: Sequence[str] | None = None) -> FloatArray | None:
     """Return the weights of a linear base ranker, (d,), to start the exact stage from; None where it has none."""
     if (places := places_by_name(base, names)) is not None:
         own = linear_weights_of(base, len(places))
@@ -351,7 +333,7 @@ def _pipeline_weights(pipeline: Pipeline, d: int) -> FloatArray | None:
     return None if weights is None else (columns[1:] - columns[0]) @ weights
 
 
-def _is_affine(step: Any) -> bool:  # noqa: ANN401 (any transformer)
+def _is_affine(step: Estimator) -> bool:
     """Return whether a step is one of those of scikit-learn that are affine for all rows, whatever they learned."""
     known = type(step).__module__.startswith("sklearn.") and type(step).__name__ in _AFFINE
     return known and not getattr(step, "clip", False)

@@ -336,9 +336,8 @@ def compare(
     labels, weights = labels_in_lists(training.labels, training.weights, training.lists, measure[1])
     found = []
     for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
-        lists, groups, of_rows = (
-            None if one is None else one[rows] for one in (training.lists, training.groups, weights)
-        )
+        lists, groups = (None if one is None else one[rows] for one in (training.lists, training.groups))
+        of_rows = None if weights is None else weights[rows]
         found.append(_gains(scores, labels[rows], lists, groups, measure, rng, of_rows))
     gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
     return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))

@@ -29,7 +29,6 @@ import torch
 from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog, minimize, nnls
 
-from ltr.demands import Demands
 from ltr.exact.constraints import LinearConstraints
 from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
@@ -37,6 +36,7 @@ from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
 from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.inputs import weights_for_losses
+from ltr.weight_constraints import WeightConstraints
 
 __all__ = ["LinearFit", "check_possible", "fit_linear", "side_constraints_of"]
 
@@ -45,7 +45,7 @@ _TRIED = 8  # exchanges of columns that are tried before the search ends
 _GAIN = 1e-6  # relative fall of the objective for which columns are exchanged
 _ROUGH, _FINE = (1e-8, 1e-4), (1e-15, 1e-9)  # tolerances of fits that are compared, and of the last one
 _RESTARTS = 5
-_PATTERNS = 10  # required columns without a demanded sign whose signs are enumerated
+_PATTERNS = 10  # required columns without a stated sign whose signs are enumerated
 _NOTHING = 1e-12  # weights below this share of the largest are rounding
 _SAFE = 1 + 1e-6  # by which required weights are larger than they must be, for rounding
 _OUT_OF_RANGE = 1e300  # the objective where scores leave the floating point range
@@ -71,7 +71,7 @@ def fit_linear(
     loss: RankingLoss,
     Z: FloatArray,
     y: FloatArray,
-    demands: Demands,
+    constraints: WeightConstraints,
     scale: FloatArray | None = None,
     *,
     lists: IntArray | None = None,
@@ -81,24 +81,24 @@ def fit_linear(
     names: Sequence[str] | None = None,
     max_iter: int = 10_000,
 ) -> LinearFit:
-    """Return the linear scorer with the smallest loss plus penalty that satisfies demands.
+    """Return the linear scorer with the smallest loss plus penalty that satisfies constraints.
 
     The loss is convex; the hinge is smoothed over a width of 0.001 around its kink. Z are standardised features, (n,
-    d), in which columns that do not vary are 0, and demands bind the weights ``u / scale`` of the raw columns. `l2` is
-    the price of half the squared weights; with `bias` all scores may shift, without a price.
+    d), in which columns that do not vary are 0, and constraints bind the weights ``u / scale`` of the raw columns. `l2`
+    is the price of half the squared weights; with `bias` all scores may shift, without a price.
 
     Raises:
-        ValueError: a loss that is not convex; demands that only weights of 0 satisfy, or that leave a required column
-            without a weight.
+        ValueError: a loss that is not convex; constraints that only weights of 0 satisfy, or that leave a required
+            column without a weight.
 
     Examples:
-        >>> from ltr.demands import read_demands
+        >>> from ltr.weight_constraints import read_constraints
         >>> from ltr.losses import RankNetLoss
         >>> rng = np.random.default_rng(0)
         >>> Z = rng.normal(size=(200, 4))
         >>> y = (Z @ [2.0, 1.0, -1.0, 0.2] + rng.normal(size=200) > 0).astype(float)
-        >>> demands = read_demands(4, signs={2: "+"}, constraints=["x1 >= 2*x0"], max_nonzeros=2)
-        >>> fit = fit_linear(RankNetLoss(), Z, y, demands)
+        >>> constraints = read_constraints(4, signs={2: "+"}, constraints=["x1 >= 2*x0"], max_nonzeros=2)
+        >>> fit = fit_linear(RankNetLoss(), Z, y, constraints)
         >>> fit.used.tolist(), bool(abs(fit.weights[1] - 2 * fit.weights[0]) < 1e-9)
         ([0, 1], True)
     """
@@ -106,34 +106,34 @@ def fit_linear(
         raise ValueError(f"loss must be convex for constraints on weights, got {loss}; ranknet is")
     scale = np.ones(Z.shape[1]) if scale is None else scale
     objective = _Objective(loss, Z, y, lists, weights, l2, bias)
-    cone = _Cone.of(demands, scale, names)
+    cone = _Cone.of(constraints, scale, names)
     varying = np.ptp(Z, axis=0) > 0
     cone.check(varying)
-    allowed = np.flatnonzero(varying & ~np.isin(np.arange(Z.shape[1]), demands.forbidden))
+    allowed = np.flatnonzero(varying & ~np.isin(np.arange(Z.shape[1]), constraints.forbidden))
     search = _Search(objective, cone, max_iter)
-    most = demands.max_nonzeros
+    most = constraints.max_nonzeros
     free = most is None or most >= len(allowed)
     found = search.fit(allowed) if most is None or free else search.select(allowed, most)
     return search.with_required(found, allowed if free else None)
 
 
-def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None = None) -> None:
-    """Raise ValueError where no weights of raw columns, (n, d), satisfy demands, which can be known before a fit.
+def check_possible(constraints: WeightConstraints, X: FloatArray, names: Sequence[str] | None = None) -> None:
+    """Raise ValueError where no weights of raw columns, (n, d), satisfy constraints, which can be known before a fit.
 
     Examples:
-        >>> from ltr.demands import read_demands
-        >>> demands = read_demands(2, required=[0], constraints=["x0 = 0*x1"])
-        >>> check_possible(demands, np.array([[0.0, 1.0], [1.0, 0.0]]))
+        >>> from ltr.weight_constraints import read_constraints
+        >>> constraints = read_constraints(2, required=[0], constraints=["x0 = 0*x1"])
+        >>> check_possible(constraints, np.array([[0.0, 1.0], [1.0, 0.0]]))
         Traceback (most recent call last):
         ...
         ValueError: required: the other constraints leave no weights with which x0 can be used
     """
-    needed, varying = list(demands.required), np.ptp(X, axis=0) > 0
+    needed, varying = list(constraints.required), np.ptp(X, axis=0) > 0
     if not needed:
         return
-    cone = _Cone.of(demands, np.where(varying, X.std(axis=0), 1.0), names)
+    cone = _Cone.of(constraints, np.where(varying, X.std(axis=0), 1.0), names)
     cone.check(varying)
-    allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), demands.forbidden))
+    allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), constraints.forbidden))
     if cone.free_signs > _PATTERNS:  # too many patterns to try them all
         return
     patterns = cone.sign_patterns([1.0] * len(needed))
@@ -141,9 +141,9 @@ def check_possible(demands: Demands, X: FloatArray, names: Sequence[str] | None 
         raise cone.nothing_left()
 
 
-def side_constraints_of(demands: Demands) -> LinearConstraints | None:
+def side_constraints_of(constraints: WeightConstraints) -> LinearConstraints | None:
     """Return signs and rows as side constraints on the weights of the raw columns; None where there are none."""
-    rows = demands.inequalities
+    rows = constraints.inequalities
     return LinearConstraints(-rows, np.zeros(len(rows))) if len(rows) else None
 
 
@@ -213,7 +213,7 @@ class _Objective:
 
 @dataclass(frozen=True, eq=False)
 class _Cone:
-    """The demands on weights of standardised features."""
+    """The constraints on weights of standardised features."""
 
     signs: FloatArray  # 1, -1 or 0 for each column, (d,)
     rows: FloatArray  # factors of sums of weights that are at least 0, the largest of size 1, (rows, d)
@@ -223,11 +223,11 @@ class _Cone:
     names: list[str]
 
     @classmethod
-    def of(cls, demands: Demands, scale: FloatArray, names: Sequence[str] | None) -> _Cone:
-        rows = demands.rows / scale
+    def of(cls, constraints: WeightConstraints, scale: FloatArray, names: Sequence[str] | None) -> _Cone:
+        rows = constraints.rows / scale
         rows /= np.maximum(np.abs(rows).max(axis=1, keepdims=True, initial=0.0), np.finfo(np.float64).tiny)
         told = list(names) if names is not None else [f"x{j}" for j in range(len(scale))]
-        return cls(demands.signs, rows, demands.required, side_constraints_of(demands), scale, told)
+        return cls(constraints.signs, rows, constraints.required, side_constraints_of(constraints), scale, told)
 
     def check(self, varying: NDArray[np.bool_]) -> None:
         if constant := [self.names[j] for j in self.required if not varying[j]]:
@@ -248,11 +248,11 @@ class _Cone:
 
     @property
     def free_signs(self) -> int:
-        """Number of required columns without a demanded sign."""
+        """Number of required columns without a stated sign."""
         return sum(not self.signs[j] for j in self.required)
 
     def sign_patterns(self, first: Sequence[float]) -> Iterator[dict[int, float]]:
-        """Yield signs of the weights of required columns: those demanded, else both, these `first`."""
+        """Yield signs of the weights of required columns: those stated, else both, these `first`."""
         pairs = zip(self.required, first, strict=True)
         choices = [(float(s),) if (s := self.signs[j]) else (own, -own) for j, own in pairs]
         for signs in itertools.product(*choices):

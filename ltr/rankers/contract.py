@@ -26,14 +26,14 @@ from ltr.data.dataset import (
 from ltr.data.preparation import TablePreparation
 from ltr.data.problems import listed
 from ltr.data.times import checked_times
-from ltr.demands import RankerKind
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
 from ltr.rankers.choice import PartScores
-from ltr.rankers.inputs import LabelledRows, column_names, columns_by_name, labels_and_lists
+from ltr.rankers.inputs import LabelledRows, Table, column_names, columns_by_name, labels_and_lists
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import RankerKind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,8 +69,9 @@ class RankerContract(BaseEstimator):
 
     @property
     def linear_weights(self) -> FloatArray | None:
-        """The weights on the raw features, (d,); None for scores that are not linear."""
-        raise NotImplementedError
+        """The weights on the raw features, (d,), by which the scores order rows; None for others than linear scores."""
+        check_is_fitted(self)
+        return getattr(self, "coef_", None)
 
     # what a subclass says, beside its parameters and its fit
 
@@ -86,6 +87,11 @@ class RankerContract(BaseEstimator):
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         """Return the lists that a caller gave to a method whose answer depends on them only where scores do."""
         return None if isinstance(qid, EllipsisType) else qid
+
+    @property
+    def _may_miss(self) -> bool:
+        """Whether features may be missing (NaN) in rows to be scored."""
+        return False
 
     @property
     def _ties(self) -> Ties:
@@ -138,7 +144,7 @@ class RankerContract(BaseEstimator):
         """Return a row of zeros as `_scores` takes it, (1, d)."""
         return np.zeros((1, self.n_features_in_))
 
-    def _rows_to_fit(self, X: Any, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
+    def _rows_to_fit(self, X: Table, features: Features) -> Any:  # noqa: ANN401 (a frame of any library, or an array)
         """Return what to fit a clone to: the features of X, as a frame where they have names."""
         import pandas as pd
 
@@ -148,7 +154,7 @@ class RankerContract(BaseEstimator):
         """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
         return clone(self)
 
-    def _held_out_scores(self, table: Any, rows: LabelledRows, parts: IntArray) -> FloatArray:  # noqa: ANN401
+    def _held_out_scores(self, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
         """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
         own, _ = self._placed(rows.features, rows.lists)
         scores = np.empty(len(parts))
@@ -161,7 +167,7 @@ class RankerContract(BaseEstimator):
 
     @property
     def _kind(self) -> RankerKind:
-        """What a fit can promise of columns, see `ltr.rankers.demand_checks`."""
+        """What a fit can promise of columns, see `ltr.rankers.constraint_checks`."""
         return "other"
 
     def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
@@ -236,7 +242,7 @@ class RankerContract(BaseEstimator):
         weights = checked_weights(sample_weight, n)
         kept = weights > 0
         if not kept.all():
-            numbers = (lists, rows.groups)
+            numbers = (lists, rows.groups)  # renumbered as they would be without the other rows
             lists, groups = (None if one is None else checked_queries(one[kept], kept.sum())[0] for one in numbers)
             times = None if rows.times is None else rows.times[kept]
             rows = LabelledRows(features[kept], labels[kept], lists, groups, times)
@@ -266,15 +272,16 @@ class RankerContract(BaseEstimator):
         with a preparation takes frames of the user's table as well as frames of features.
         """
         check_is_fitted(self)
-        names = self._names
-        given = column_names(X)
+        names, given, missing = self._names, column_names(X), self._may_miss
         if self.preparation_ is not None and given is not None:
             table = {one.column for one in self.preparation_.encodings_}
             if table <= set(given) or not set(names or ()) <= set(given):
                 return checked_features(self.preparation_.transform(X), names)
         if names is not None and given is not None:
-            return columns_by_name(X, names)
-        return checked_features(validate_data(self, X, reset=False, **_AS_IS), names)
+            return columns_by_name(X, names, missing=missing)
+        options = {**_AS_IS, "ensure_all_finite": "allow-nan" if missing else False}
+        features = np.asarray(validate_data(self, X, reset=False, **options))
+        return features if missing else checked_features(features, names)
 
     def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
         """Return the lists that a caller gave, None where all rows are one list.
@@ -316,7 +323,7 @@ class RankerContract(BaseEstimator):
 
 def fit_to(
     ranker: _R,
-    table: Any,  # noqa: ANN401 (a frame of any library, or an array)
+    table: Table,
     rows: LabelledRows,
     seen: NDArray[np.bool_],
     **options: Any,  # noqa: ANN401 (options of any type)

@@ -16,18 +16,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from ltr.checks import doubles, named_object, read_call
 from ltr.data.dataset import Features
-from ltr.demands import Demanding, Demands, RankerKind
-from ltr.estimator_names import EstimatorName
+from ltr.estimator_names import Estimator, EstimatorName
 from ltr.losses import RankingLoss, parse_loss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.bases import fit_estimator, form_of, last_step, scores_of, weights_refused
+from ltr.rankers.constraint_checks import kind_of, refuse_violated
 from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.demand_checks import kind_of, refuse_violated
 from ltr.rankers.foreign import rows_to_fit
 from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.surrogate import SurrogateRanker
+from ltr.weight_constraints import Constrained, RankerKind, WeightConstraints
 
 __all__ = ["EstimatorRanker", "make_ranker"]
 
@@ -35,7 +35,7 @@ _CARD = "ltr.cards:CardRanker(max_questions=3)"  # which takes a fraction of a s
 
 
 @dataclass(eq=False, repr=False)
-class EstimatorRanker(Demanding, Scored, Ranker):
+class EstimatorRanker(Constrained, Scored, Ranker):
     """Rank by an estimator of another library, or a class of your own.
 
     It learns from the lists of a `qid` if its ``fit`` takes ``qid`` or ``group``. A linear model, also at the end of a
@@ -50,7 +50,7 @@ class EstimatorRanker(Demanding, Scored, Ranker):
         signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`. The estimator learns from the
             columns that may be used, under `max_nonzeros` those of a logistic regression, all others being 0. Signs
             become monotone constraints. A model that is not shown to satisfy the constraints is refused
-            (`ltr.rankers.demand_checks`).
+            (`ltr.rankers.constraint_checks`).
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -91,8 +91,8 @@ class EstimatorRanker(Demanding, Scored, Ranker):
         rows = self._weighted_data(X, y, qid, sample_weight)
         if rows.weights is not None and (refused := weights_refused(estimator, rows.weights, rows.lists)):
             raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        demands = self._demands()
-        seen = _bound(estimator, demands, rows, self._names) if demands else rows.features
+        constraints = self._weight_constraints()
+        seen = _bound(estimator, constraints, rows, self._names) if constraints else rows.features
         with _as_value_error(f"the fit of {self.kind} failed"):
             self.estimator_: Any = fit_estimator(estimator, replace(rows, features=seen), names=self._names)
         self.center_: FloatArray = np.average(rows.features, axis=0, weights=rows.weights)
@@ -104,11 +104,11 @@ class EstimatorRanker(Demanding, Scored, Ranker):
             self.form_ = form_of(self.estimator_)
         except TypeError as error:
             self.unsaved_ = str(error)
-        if demands:
-            refuse_violated(self, demands, f"estimator: {self.kind}")
+        if constraints:
+            refuse_violated(self, constraints, f"estimator: {self.kind}")
         return self
 
-    def _unfitted(self) -> Any:  # noqa: ANN401 (any estimator)
+    def _unfitted(self) -> Estimator:
         if isinstance(self.estimator, str):
             return EstimatorName.parse(self.estimator).make(self.seed)
         if isinstance(self.estimator, type) or not hasattr(self.estimator, "fit"):
@@ -164,21 +164,18 @@ class EstimatorRanker(Demanding, Scored, Ranker):
 
 
 def _bound(
-    estimator: Any,  # noqa: ANN401 (any estimator)
-    demands: Demands,
-    rows: LabelledRows,
-    names: Sequence[str] | None,
+    estimator: Estimator, constraints: WeightConstraints, rows: LabelledRows, names: Sequence[str] | None
 ) -> FloatArray:
     """Set the monotone constraints of an estimator that has some; return features in which unused columns are 0."""
     last, _ = last_step(estimator)
     parameters = last.get_params() if hasattr(last, "get_params") else {}
-    signs = demands.signs.astype(int).tolist()
-    if demands.signs.any() and "monotonic_cst" in parameters:
+    signs = constraints.signs.astype(int).tolist()
+    if constraints.signs.any() and "monotonic_cst" in parameters:
         last.set_params(monotonic_cst=signs)
-    elif demands.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
+    elif constraints.signs.any() and type(last).__module__.partition(".")[0] in ("lightgbm", "xgboost"):
         last.set_params(monotone_constraints=tuple(signs) if "xgboost" in type(last).__module__ else signs)
     features = doubles(rows.features)
-    unused = on_few_columns(demands, rows, names).forbidden
+    unused = on_few_columns(constraints, rows, names).forbidden
     if isinstance(last, Ranker) and last._kind == "trees":
         own = [f"x{j}" for j in range(len(signs))] if names is None else names
         used = np.setdiff1d(np.flatnonzero(np.ptp(features, axis=0)), unused)
@@ -187,23 +184,23 @@ def _bound(
 
 
 def on_few_columns(
-    demands: Demands, rows: LabelledRows, names: Sequence[str] | None, taken: Sequence[int] = ()
-) -> Demands:
-    """Return demands without `max_nonzeros`: all columns are forbidden that a logistic regression under it leaves out.
+    constraints: WeightConstraints, rows: LabelledRows, names: Sequence[str] | None, taken: Sequence[int] = ()
+) -> WeightConstraints:
+    """Return constraints without `max_nonzeros`: columns that a logistic regression under it leaves out are forbidden.
 
     The columns `taken`, at most `max_nonzeros`, are used in any case.
     """
-    if demands.max_nonzeros is None:
-        return demands
-    used, left = np.array(taken, dtype=np.int64), demands.max_nonzeros - len(taken)
+    if constraints.max_nonzeros is None:
+        return constraints
+    used, left = np.array(taken, dtype=np.int64), constraints.max_nonzeros - len(taken)
     if left > 0:
-        required = tuple(j for j in demands.required if j not in taken)
-        others = replace(demands, required=required, forbidden=(*demands.forbidden, *taken), max_nonzeros=left)
+        required = tuple(j for j in constraints.required if j not in taken)
+        others = replace(constraints, required=required, forbidden=(*constraints.forbidden, *taken), max_nonzeros=left)
         linear = LogisticRegressionRanker("auto", **others.parameters)
         linear.fit(rows_to_fit(linear, doubles(rows.features), names), rows.labels, sample_weight=rows.weights)
         used = np.append(used, np.flatnonzero(linear.coef_))
     unused = np.setdiff1d(np.arange(rows.features.shape[1]), used)
-    return replace(demands, forbidden=tuple(unused.tolist()), max_nonzeros=None)
+    return replace(constraints, forbidden=tuple(unused.tolist()), max_nonzeros=None)
 
 
 @contextlib.contextmanager

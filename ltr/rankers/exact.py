@@ -30,7 +30,6 @@ from torch import nn
 
 from ltr.checks import as_numbers, as_sequence, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
-from ltr.demands import Demanding, Demands, signed_sum
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.central import central_weights
 from ltr.exact.constraints import check_constraints
@@ -52,10 +51,11 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.inputs import LabelledRows, linear_scores
+from ltr.rankers.inputs import LabelledRows, Table, linear_scores
 from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import Constrained, WeightConstraints, signed_sum
 
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
@@ -101,7 +101,7 @@ class ReproducibleSearch:
 
 
 @dataclass(eq=False, repr=False)
-class ExactRanker(Demanding, Scored, Ranker):
+class ExactRanker(Constrained, Scored, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
@@ -186,7 +186,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         qid: ArrayLike | None = None,
         *,
         sample_weight: ArrayLike | None = None,
-        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
+        beside: Table = None,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
@@ -215,7 +215,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
-        if unused := self._why_unused(self._demands(), lists.varying):
+        if unused := self._why_unused(self._weight_constraints(), lists.varying):
             raise ValueError(f"required: {unused}")
         tops = [one.of_top(np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)) for one in asked]
         given: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
@@ -228,7 +228,7 @@ class ExactRanker(Demanding, Scored, Ranker):
     def _for_other_rows(self) -> ExactRanker:
         return super()._for_other_rows().set_params(demands=())
 
-    def _given_demands(self, X: Any, beside: Any, sample_weight: ArrayLike | None) -> GivenDemands:  # noqa: ANN401
+    def _given_demands(self, X: Table, beside: Table, sample_weight: ArrayLike | None) -> GivenDemands:
         """Return the demands with the columns that they name, once their words are checked."""
         given = GivenDemands.read(self.demands, X, self._names, beside, self.gain)
         return given if sample_weight is None else given.take(np.asarray(sample_weight) > 0)
@@ -336,14 +336,10 @@ class ExactRanker(Demanding, Scored, Ranker):
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
 
     def _checked_starts(
-        self,
-        labels: FloatArray,
-        d: int,
-        warm_starts: Iterable[ArrayLike],
-        constraints: LinearConstraints | None,
+        self, labels: FloatArray, d: int, warm_starts: Iterable[ArrayLike], constraints: LinearConstraints | None
     ) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
-        self._demands()
+        self._weight_constraints()
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
         starts = [as_numbers("warm_starts", w) for w in as_sequence("warm_starts", warm_starts, "weights")]
         for start in starts:
@@ -393,11 +389,11 @@ class ExactRanker(Demanding, Scored, Ranker):
         weights correct. `spread` is that of the central weights around it, None for the optimum, and `taken` the
         number of other columns that count for `max_nonzeros`.
         """
-        demands = self._demands()
+        on_columns = self._weight_constraints()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
-        lists = lists.without([offset + j for j in demands.forbidden])
+        lists = lists.without([offset + j for j in on_columns.forbidden])
         based = offset > 0
-        self.note_ = unused = self._why_unused(demands, lists.varying[offset:])
+        self.note_ = unused = self._why_unused(on_columns, lists.varying[offset:])
         self.units_ = lists.scale if self.integer is not None else None
         self.center_, self.base_center_ = (lists.center[1:], float(lists.center[0])) if based else (lists.center, 0.0)
         self.coef_: Any = None
@@ -408,9 +404,9 @@ class ExactRanker(Demanding, Scored, Ranker):
         if labels_agree(labels, groups) or not lists.varying.any():
             return
         most = None if self.max_nonzeros is None else self.max_nonzeros - taken
-        if len(demands.inequalities):
+        if len(on_columns.inequalities):
             # demands are sums of weights of raw columns that are at least 0, or of points
-            A = demands.inequalities if self.integer is not None else demands.inequalities / lists.scale[offset:]
+            A = on_columns.inequalities if self.integer is not None else on_columns.inequalities / lists.scale[offset:]
             A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
             constraints = _joined(constraints, 0.0 - A)
         if based:
@@ -419,7 +415,7 @@ class ExactRanker(Demanding, Scored, Ranker):
         if constraints is not None:  # the weights of the other columns are 0
             constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
         free = (0,) if based and lists.varying[0] else ()
-        required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, demands.required)).tolist()
+        required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, on_columns.required)).tolist()
         asked = [one for one in asked if one.demand is not None]
         sides = {"constraints": constraints, "required": required, "demands": [one.demand for one in asked]}
         self.problem_ = self._problem(lists.Z, labels, groups, free, most, **sides)
@@ -460,10 +456,10 @@ class ExactRanker(Demanding, Scored, Ranker):
                 what = "the base's own order violates the" if central is None else "central weights violate the"
                 self.note_ = f"{what} {which}: the weights are the best, not central"
 
-    def _why_unused(self, demands: Demands, varying: NDArray[np.bool_]) -> str:
+    def _why_unused(self, on_columns: WeightConstraints, varying: NDArray[np.bool_]) -> str:
         """Return which required columns cannot be used because they do not vary, in words."""
         names = getattr(self, "feature_names_in_", np.arange(self.n_features_in_))
-        constant = [str(names[j]) for j in demands.required if not varying[j]]
+        constant = [str(names[j]) for j in on_columns.required if not varying[j]]
         return f"required columns that do not vary here are not used: {', '.join(constant)}" if constant else ""
 
     @property

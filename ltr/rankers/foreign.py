@@ -33,14 +33,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from ltr.data.dataset import Features
+from ltr.estimator_names import Estimator
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored
 from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.inputs import column_names, columns_by_name, linear_scores
+from ltr.rankers.inputs import linear_scores
 from ltr.rankers.onnx import summed
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class GivenRanker(Scored, Ranker):
             "itself; as the base of two stages pass base_is_fitted=True"
         )
 
-    def _of(self, model: Any, d: int) -> Self:  # noqa: ANN401 (a model of any library)
+    def _of(self, model: Estimator, d: int) -> Self:
         """Take number and names of the columns from a model."""
         self.n_features_in_ = d
         if (names := known_names(model)) is not None:
@@ -135,7 +136,7 @@ class TreesRanker(GivenRanker):
     missing_: bool = field(init=False)
 
     @classmethod
-    def of(cls, model: Any) -> Self:  # noqa: ANN401 (a model of any library)
+    def of(cls, model: Estimator) -> Self:
         """Return the trees of a fitted model of those that the module lists, with one score for a row.
 
         Raises TypeError for another model, or one whose trees do not give its scores.
@@ -158,15 +159,9 @@ class TreesRanker(GivenRanker):
             )
         return ranker
 
-    def _features(self, X: ArrayLike) -> Features:
-        """Return the columns of the model, by name as for other rankers; they may have missing values."""
-        check_is_fitted(self)
-        if not self.missing_:
-            return super()._features(X)
-        if hasattr(self, "feature_names_in_") and column_names(X) is not None:
-            return columns_by_name(X, self.feature_names_in_.tolist(), missing=True)
-        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "order": "C", "ensure_all_finite": "allow-nan"}
-        return np.asarray(validate_data(self, X, reset=False, **options))
+    @property
+    def _may_miss(self) -> bool:
+        return self.missing_
 
     def _scores(self, features: FloatArray) -> FloatArray:
         scores = np.empty(len(features))
@@ -199,7 +194,7 @@ class TreesRanker(GivenRanker):
         return graph.op("Div", total, graph.constant(float(len(self.roots_)))) if self.mean_ else total
 
 
-def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any library)
+def known_names(model: Estimator) -> list[str] | None:
     """Return the names of the columns that a model was fitted to, in its order; None where it knows none."""
     try:
         if _reader_of(model) is _read_lightgbm:
@@ -215,7 +210,7 @@ def known_names(model: Any) -> list[str] | None:  # noqa: ANN401 (a model of any
     return None if names is None else [str(name) for name in names]
 
 
-def places_by_name(model: Any, names: Sequence[str] | None) -> IntArray | None:  # noqa: ANN401
+def places_by_name(model: Estimator, names: Sequence[str] | None) -> IntArray | None:
     """Return where the columns of a model are among columns of these names, (columns of the model,).
 
     None where they are the model's own in its order, or go by their position because one side has no names. Raises
@@ -236,7 +231,7 @@ def places_by_name(model: Any, names: Sequence[str] | None) -> IntArray | None: 
     return np.array([place[name] for name in own], dtype=np.int64)
 
 
-def named_rows(model: Any, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
+def named_rows(model: Estimator, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
     """Return rows with the columns of a model, in its order, as it takes them: a frame where it knows names.
 
     The given names are for a model that does not say what it was fitted to.
@@ -247,7 +242,7 @@ def named_rows(model: Any, features: FloatArray, names: Sequence[str] | None) ->
     return features if own is None else _frame(features, own)
 
 
-def rows_to_fit(model: Any, features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401
+def rows_to_fit(model: Estimator, features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401
     """Return rows to fit a model to: a frame where the columns have names, unless the library refuses such names."""
     boosted = _reader_of(model) in (_read_lightgbm, _read_xgboost)
     if names is None or (boosted and any(set(name) & _REFUSED for name in names)):
@@ -261,7 +256,7 @@ def _frame(features: Features, names: Sequence[str]) -> pd.DataFrame:
     return pd.DataFrame(features, columns=list(names))
 
 
-def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:  # noqa: ANN401
+def own_form(model: Estimator, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:
     """Return a ranker that scores as a fitted model of another library does; None for a model that has no such form.
 
     `linear` are weights and intercept of its score, where that is linear. Raises TypeError for trees without a form.
@@ -276,7 +271,7 @@ def own_form(model: Any, linear: tuple[FloatArray, float] | None) -> GivenRanker
     return ranker
 
 
-def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: ANN401
+def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
     """Return the sums of the leaf values by the model itself, without the function that follows; None for other models.
 
     Of a boosted classifier they are the log odds, which order rows as the probabilities do, but do not come out equal
@@ -303,7 +298,7 @@ def raw_scores(model: Any, features: FloatArray) -> FloatArray | None:  # noqa: 
     return np.asarray(scores, dtype=np.float64)
 
 
-def _reader_of(model: Any) -> Callable[[Any], _Forest] | None:  # noqa: ANN401
+def _reader_of(model: Estimator) -> Callable[[Any], _Forest] | None:
     """Return the function that reads the trees of a model; None for a model of another library.
 
     The libraries need not be installed, so that models are known by the modules of their classes.
@@ -389,7 +384,7 @@ def _probes(ranker: TreesRanker) -> FloatArray:
     return rows
 
 
-def _check_no_categories(model: Any, found: bool) -> None:  # noqa: ANN401
+def _check_no_categories(model: Estimator, found: bool) -> None:
     if found:
         raise TypeError(f"a {type(model).__name__} with categories has no form here: make columns of numbers of them")
 
@@ -397,7 +392,7 @@ def _check_no_categories(model: Any, found: bool) -> None:  # noqa: ANN401
 # --- LightGBM --------------------------------------------------------------------------------------------------------
 
 
-def _read_lightgbm(model: Any) -> _Forest:  # noqa: ANN401
+def _read_lightgbm(model: Estimator) -> _Forest:
     """Return the trees of a model of LightGBM, from its text."""
     text = (model if hasattr(model, "model_to_string") else model.booster_).model_to_string()
     head, *parts = text.split("end of trees")[0].split("\nTree=")
@@ -435,7 +430,7 @@ def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
 # --- XGBoost ---------------------------------------------------------------------------------------------------------
 
 
-def _read_xgboost(model: Any) -> _Forest:  # noqa: ANN401
+def _read_xgboost(model: Estimator) -> _Forest:
     """Return the trees of a model of XGBoost, from its JSON."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     missing = getattr(model, "missing", None)
@@ -472,7 +467,7 @@ def _xgboost_tree(tree: dict[str, Any]) -> _Nodes:
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
 
 
-def _read_histograms(model: Any) -> _Forest:  # noqa: ANN401
+def _read_histograms(model: Estimator) -> _Forest:
     """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
@@ -491,7 +486,7 @@ def _histogram_tree(nodes: NDArray[Any]) -> _Nodes:
     return _Nodes.of(leaf, feature, nodes["num_threshold"], missing_left, left, right, nodes["value"])
 
 
-def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
+def _read_forest(model: Estimator) -> _Forest:
     """Return the trees of a forest of scikit-learn, or its single tree; the values of classifiers are shares."""
     check_is_fitted(model)
     classes = np.atleast_1d(model.n_classes_).tolist() if hasattr(model, "classes_") else [2]
@@ -509,7 +504,7 @@ def _read_forest(model: Any) -> _Forest:  # noqa: ANN401
     )
 
 
-def _in_order(model: Any) -> Any:  # noqa: ANN401
+def _in_order(model: Estimator) -> Estimator:
     """Return a forest that adds up its trees in their order, whatever the number of threads of the given one."""
     if hasattr(model, "n_jobs"):
         model = copy.copy(model)
@@ -517,7 +512,7 @@ def _in_order(model: Any) -> Any:  # noqa: ANN401
     return model
 
 
-def _read_gradient_boosting(model: Any) -> _Forest:  # noqa: ANN401
+def _read_gradient_boosting(model: Estimator) -> _Forest:
     """Return the trees of a GradientBoosting model of scikit-learn."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:

@@ -21,6 +21,8 @@ from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Table = Any
+"""A frame of any library, a mapping of columns, or an array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +83,7 @@ class LabelledRows:
         return LabelledRows(self.features[rows], self.labels[rows], lists, groups, times, weights, known)
 
 
-def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any library, or an array)
+def column_names(X: Table) -> list[str] | None:
     """Return the names of a data frame's columns; None for anything else, and for columns with numbers as names.
 
     Raises ValueError for two columns of one name.
@@ -95,7 +97,7 @@ def column_names(X: Any) -> list[str] | None:  # noqa: ANN401 (a frame of any li
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def columns_by_name(X: Any, names: Sequence[str], *, missing: bool = False) -> Features:  # noqa: ANN401
+def columns_by_name(X: Table, names: Sequence[str], *, missing: bool = False) -> Features:
     """Return the columns of a frame that have these names, (n, d): float32 where that is their common type.
 
     A column may hold numbers as text, and with `missing` values may be missing or infinite. Raises ValueError for a
@@ -126,7 +128,7 @@ _COLUMNS = 16  # of a frame that are put into a matrix at a time, which are a li
 _SINGLES = {narwhals.Float32, narwhals.Boolean, narwhals.Int8, narwhals.UInt8, narwhals.Int16, narwhals.UInt16}
 
 
-def _one_block(X: Any, names: Sequence[str]) -> Features | None:  # noqa: ANN401
+def _one_block(X: Table, names: Sequence[str]) -> Features | None:
     """Return the matrix in which a pandas frame has exactly these columns; None where it has none."""
     if not narwhals.dependencies.is_pandas_dataframe(X) or list(X.columns) != list(names):
         return None

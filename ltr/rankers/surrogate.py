@@ -20,7 +20,6 @@ from torch import nn
 from ltr.checks import as_sequence, by_piece, check_number, one_of
 from ltr.data.dataset import Features, differ_in_lists
 from ltr.data.similar import first_equals
-from ltr.demands import Demanding, RankerKind
 from ltr.fitting import Fit, FitOptions, NoSlopeError, Step, Validation, held_out
 from ltr.fitting.fit import check_state
 from ltr.fitting.observations import Rows, pieces_to_score
@@ -43,6 +42,7 @@ from ltr.training import (
     ScorerName,
     defaults_of,
 )
+from ltr.weight_constraints import Constrained, RankerKind
 
 __all__ = ["SurrogateRanker"]
 
@@ -61,7 +61,7 @@ _Scale = Standardize | Quantiles
 
 
 @dataclass(eq=False, repr=False)
-class SurrogateRanker(Demanding, Scored, Ranker):
+class SurrogateRanker(Constrained, Scored, Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
     The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
@@ -187,8 +187,8 @@ class SurrogateRanker(Demanding, Scored, Ranker):
             FloatingPointError: an objective that is not finite.
         """
         data = X, y, qid, sample_weight, group, time
-        if self._demanding:
-            return self._fit_under_demands(data, validation_set, resume)
+        if self._is_constrained:
+            return self._fit_under_constraints(data, validation_set, resume)
         fit, scale = self._begin(data, validation_set, resume)
         try:
             for step in fit:
@@ -208,11 +208,8 @@ class SurrogateRanker(Demanding, Scored, Ranker):
         return self
 
     @all_or_nothing
-    def _fit_under_demands(
-        self,
-        data: Sequence[ArrayLike | None],
-        validation_set: ValidationSet | None,
-        resume: dict[str, Any] | None,
+    def _fit_under_constraints(
+        self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> SurrogateRanker:
         """Fit the linear scorer under constraints on its weights."""
         loss = self._checked_loss()
@@ -234,7 +231,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
             loss,
             scale(torch.tensor(features)).numpy(),
             labels,
-            self._demands(),
+            self._weight_constraints(),
             scale.scale.numpy(),
             lists=groups,
             weights=weights,
@@ -254,10 +251,7 @@ class SurrogateRanker(Demanding, Scored, Ranker):
 
     @all_or_nothing
     def _begin(
-        self,
-        data: Sequence[ArrayLike | None],
-        validation_set: ValidationSet | None,
-        resume: dict[str, Any] | None,
+        self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> tuple[Fit, _Scale]:
         """Check everything and return the fit before its first step, and the scaling."""
         loss = self._checked_loss()

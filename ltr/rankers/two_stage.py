@@ -33,7 +33,7 @@ from torch import nn
 
 from ltr.checks import check_flag, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
-from ltr.demands import Demanding, Demands
+from ltr.estimator_names import Estimator
 from ltr.exact import LinearConstraints, Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
@@ -62,13 +62,13 @@ from ltr.rankers.choice import (
     side_by_side,
 )
 from ltr.rankers.constrained import check_possible
+from ltr.rankers.constraint_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.contract import FloatArray, IntArray, Qid
-from ltr.rankers.demand_checks import refuse_violated, used_columns, why_refused
 from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
 from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import LabelledRows, Table
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
@@ -77,6 +77,7 @@ from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 from ltr.threads import available_threads
+from ltr.weight_constraints import Constrained, WeightConstraints
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,8 +103,8 @@ class TwoStageRanker(Ranker):
             fitted, to a pandas frame where X is a frame with names (`ltr.rankers.bases`).
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists. Its constraints bind the whole list, so the base
-            must satisfy them as well (`ltr.rankers.demand_checks`). With ``max_nonzeros`` the exact stage may use the
-            base's columns only; beside a column of scores, one column less than that. Its ``demands`` are about whole
+            must satisfy them as well (`ltr.rankers.constraint_checks`). With ``max_nonzeros`` the exact stage may use
+            the base's columns only; beside a column of scores, one less than that. Its ``demands`` are about whole
             lists, whose tops are ranked so that they are met; the base order is kept only where it meets them.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
@@ -169,7 +170,7 @@ class TwoStageRanker(Ranker):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
-        beside: Any = None,  # noqa: ANN401 (a frame of any library, or a mapping)
+        beside: Table = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
         constraints: LinearConstraints | None = None,
@@ -204,10 +205,10 @@ class TwoStageRanker(Ranker):
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
         starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints)
         seed = 0 if exact.limits is None else exact.limits.seed
-        if exact.integer is None and (demands := self._demands()) is not None:
-            check_possible(demands, doubles(features), self._names)
+        if exact.integer is None and (on_columns := self._weight_constraints()) is not None:
+            check_possible(on_columns, doubles(features), self._names)
         self.base_ = self._given_base(X) if base_is_fitted else self._fit_base(training, qid, seed)
-        self._check_demands_of_base()
+        self._check_constraints_of_base()
         kept = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
         if (scores := self._known_out_of_fold) is not None:
             scores = scores if len(scores) == len(labels) else scores[kept]  # rows of weight 0 are left out here
@@ -244,7 +245,7 @@ class TwoStageRanker(Ranker):
             self._explain_choice()
         if asked:
             self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price, free=free)
-        if bound := self._demands(of_base=False):
+        if bound := self._weight_constraints(of_base=False):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
@@ -269,47 +270,47 @@ class TwoStageRanker(Ranker):
         self.choice_ = None if self.choice_ is None else self.choice_.of_base()
         return True
 
-    def _demands(self, *, of_base: bool = True) -> Demands | None:
-        """Return the demands that bind both stages; None without any, or `of_base` where the base orders no row."""
+    def _weight_constraints(self, *, of_base: bool = True) -> WeightConstraints | None:
+        """Return the constraints that bind both stages; None without any, or `of_base` where the base orders no row."""
         exact = self._exact_stage()
         exact._take_names(self)
-        demands = exact._demands()
+        on_columns = exact._weight_constraints()
         alone = of_base and self.top_k is None and not self.choose and not self.base_score
-        return demands if demands and not alone else None
+        return on_columns if on_columns and not alone else None
 
-    def _check_demands_of_base(self) -> None:
-        """Check that the base is known to satisfy the demands."""
-        if (demands := self._demands()) is None:
+    def _check_constraints_of_base(self) -> None:
+        """Check that the base is known to satisfy the constraints on columns."""
+        if (on_columns := self._weight_constraints()) is None:
             return
         if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
-            demands = dataclasses.replace(demands, rows=demands.rows[:0])
+            on_columns = dataclasses.replace(on_columns, rows=on_columns.rows[:0])
         columns = self.n_features_in_, self._names
-        refuse_violated(self.base_, demands, f"base: {self._first_name}", _OTHER_BASE, columns)
-        if isinstance(self.base_, ScoreColumn) and demands.required and not (self.choose or self.base_score):
+        refuse_violated(self.base_, on_columns, f"base: {self._first_name}", _OTHER_BASE, columns)
+        if isinstance(self.base_, ScoreColumn) and on_columns.required and not (self.choose or self.base_score):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
-    def _under_demands(self, base: Any, training: LabelledRows) -> Any:  # noqa: ANN401 (any estimator)
-        """Return a base that is not fitted yet with the demands of the exact stage, where it can be fitted under them.
+    def _under_constraints(self, base: Estimator, training: LabelledRows) -> Estimator:
+        """Return a base, not yet fitted, with the constraints of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
         and checked afterwards. Raises ValueError for a ranker that never satisfies some demand.
         """
-        if (demands := self._demands()) is None:
+        if (on_columns := self._weight_constraints()) is None:
             return base
-        if told := why_refused(base, demands, self._names):
+        if told := why_refused(base, on_columns, self._names):
             kind = base.kind if isinstance(base, EstimatorRanker) else type(base).__name__
             if isinstance(base, SurrogateRanker):
                 kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
             raise ValueError(f"base: {kind} {told}{_OTHER_BASE}")
-        if isinstance(base, Demanding) and isinstance(base, Ranker) and not base._demanding:
-            if self._exact_stage().integer is not None and len(demands.rows):  # they bind points for each unit
+        if isinstance(base, Constrained) and isinstance(base, Ranker) and not base._is_constrained:
+            if self._exact_stage().integer is not None and len(on_columns.rows):  # they bind points for each unit
                 units = TopLists.of(doubles(training.features), training.lists, round_units=True).scale
-                demands = dataclasses.replace(demands, rows=demands.rows * units)
-            base.set_params(**demands.parameters)
+                on_columns = dataclasses.replace(on_columns, rows=on_columns.rows * units)
+            base.set_params(**on_columns.parameters)
         return base
 
-    def _given_base(self, X: ArrayLike) -> Any:  # noqa: ANN401 (any estimator)
+    def _given_base(self, X: ArrayLike) -> Estimator:
         """Return the base, which is fitted already, checked to take the columns of X where they go by position."""
         base, known = self.base, known_names(self.base)
         if isinstance(base, str):
@@ -398,9 +399,13 @@ class TwoStageRanker(Ranker):
         refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         taken = 0
-        if used is not None and (demands := self._demands()) is not None and demands.max_nonzeros is not None:
+        if (
+            used is not None
+            and (on_columns := self._weight_constraints()) is not None
+            and on_columns.max_nonzeros is not None
+        ):
             taken = int(isinstance(self.base_, ScoreColumn))
-            unused = ~used if taken == 0 else np.full(len(used), demands.max_nonzeros == 1)
+            unused = ~used if taken == 0 else np.full(len(used), on_columns.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
         exact._find(tops, top_labels, top_lists, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
@@ -603,7 +608,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Any:  # noqa: ANN401 (any estimator)
+    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Estimator:
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -614,7 +619,7 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
         else:
             base = clone(self.base, safe=False)  # a copy of an object that is no estimator of scikit-learn
-        base = self._under_demands(base, training)
+        base = self._under_constraints(base, training)
         if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
             base._take_names(self)
             return base
@@ -784,7 +789,7 @@ def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None
     return f"{tops} do not differ in any feature" + ("" if groups is None else " each")
 
 
-def _routes(base: Any) -> bool:  # noqa: ANN401 (a name or any estimator)
+def _routes(base: Estimator) -> bool:
     return hasattr(base, "get_metadata_routing")
 
 

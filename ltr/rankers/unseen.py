@@ -12,11 +12,11 @@ import numpy as np
 from ltr.exact import LinearConstraints
 from ltr.rankers.bases import ScoreColumn, scores_of
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
+from ltr.rankers.constraint_checks import used_columns
 from ltr.rankers.contract import FloatArray, IntArray, fit_to
-from ltr.rankers.demand_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
 from ltr.rankers.foreign import GivenRanker
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import LabelledRows, Table
 
 if TYPE_CHECKING:
     from ltr.rankers.two_stage import TwoStageRanker
@@ -60,12 +60,7 @@ def rank_held_out(
     return found
 
 
-def held_out_scores(
-    ranker: TwoStageRanker,
-    table: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    rows: LabelledRows,
-    parts: IntArray,
-) -> FloatArray:
+def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
     """Return merged scores of rows by clones that have not seen them.
 
     The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,13 @@ from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.contract import FloatArray, IntArray, RankerContract
+from ltr.rankers.inputs import Table
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Explanation", "explanation", "list_figure", "ranked_frame", "rows_from_the_top", "summed"]
+__all__ = ["Explanation", "explanation", "list_figure", "place_in_list", "ranked_frame", "rows_from_the_top", "summed"]
 
 BASE_SCORE, CONSTANT, TOTAL = "base score", "constant", "total"
 RESERVED = (BASE_SCORE, CONSTANT, TOTAL)
@@ -30,28 +31,29 @@ def rows_from_the_top(scores: FloatArray, queries: IntArray | None) -> IntArray:
     return np.argsort(-scores, kind="stable") if queries is None else np.lexsort((-scores, queries))
 
 
+def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
+    """Return the position of each row in its list, from 1 at the top, (n,); equal scores by number."""
+    order, found = rows_from_the_top(scores, lists), np.empty(len(scores), dtype=np.int64)
+    found[order] = 1 + _places(np.zeros(len(scores), dtype=np.int64) if lists is None else lists[order])
+    return found
+
+
 def ranked_frame(
-    ranker: RankerContract,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    features: Features,
-    qid: ArrayLike | None,
+    ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None
 ) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
     import pandas as pd
 
     scores, reranked = ranker._placed(features, qid)
     queries, ids = (None, None) if qid is None else checked_queries(qid, len(scores))
-    order = rows_from_the_top(scores, queries)
-    lists = np.zeros(len(scores), dtype=np.int64) if queries is None else queries
-    position = np.empty(len(scores), dtype=np.int64)
-    position[order] = 1 + _places(lists[order])
-    columns = {} if ids is None else {"query": ids[lists]}
-    columns |= {"position": position, "score": scores}
+    columns = {} if ids is None else {"query": ids[queries]}
+    columns |= {"position": place_in_list(scores, queries), "score": scores}
     if ranker.calibration_ is not None:
         columns["chance"] = ranker.calibration_(scores)
     if reranked is not None:
         columns["stage"] = np.where(reranked, "reranked", "base").astype(object)
-    return pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None), order
+    frame = pd.DataFrame(columns, index=X.index if isinstance(X, pd.DataFrame) else None)
+    return frame, rows_from_the_top(scores, queries)
 
 
 def list_figure(
@@ -202,12 +204,7 @@ class Explanation:
         return self.values[[BASE_SCORE]].assign(**{TOTAL: self.values[BASE_SCORE]})
 
 
-def explanation(
-    ranker: RankerContract,
-    X: Any,  # noqa: ANN401 (a frame of any library, or an array)
-    features: Features,
-    qid: ArrayLike | None,
-) -> Explanation:
+def explanation(ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None) -> Explanation:
     """Return `Ranker.explain` of rows that are checked already."""
     import pandas as pd
 

@@ -93,7 +93,7 @@ def parts_of(name: str, split: int | str) -> tuple[Dataset, Dataset]:
 class FewColumns(TwoStageRanker):
     """A ranker of two stages of which `max_nonzeros` limits the correction alone: the base has all columns."""
 
-    def _demands(self, *, of_base: bool = True) -> None:
+    def _weight_constraints(self, *, of_base: bool = True) -> None:
         return None
 
 

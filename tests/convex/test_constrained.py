@@ -6,10 +6,10 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from ltr.demands import read_demands
 from ltr.losses import parse_loss
 from ltr.rankers import LogisticRegressionRanker, SurrogateRanker
 from ltr.rankers.constrained import fit_linear, side_constraints_of
+from ltr.weight_constraints import read_constraints
 from tests.tiers import thinned
 
 LOSSES = ["logistic", "ranknet", "squared_hinge", "exponential", "hinge", "p_norm_push(p=2)", "list_net", "softmax"]
@@ -71,7 +71,7 @@ def holds(demands, weights, scale):
 def test_optimum_is_that_of_cvxpy(name, given):
     X, y, _ = rows(1)
     Z, scale = standardised(X)
-    demands = read_demands(5, **given)
+    demands = read_constraints(5, **given)
     fit = fit_linear(parse_loss(name), Z, y, demands, scale, l2=1e-3, bias=name == "logistic")
     best = optimum(name, Z, y, demands, scale, 1e-3)
     assert fit.objective == pytest.approx(best, rel=1e-4 if name == "hinge" else 1e-6)
@@ -89,7 +89,7 @@ def test_rankers_satisfy_what_is_demanded(name, given, by_query):
     rankers = [SurrogateRanker(name, **given), *([LogisticRegressionRanker(**given)] if name == "logistic" else [])]
     for ranker in rankers:
         ranker.fit(X, y, lists)
-        assert holds(read_demands(5, **given), ranker.coef_, X.std(axis=0))
+        assert holds(read_constraints(5, **given), ranker.coef_, X.std(axis=0))
         again = type(ranker)(**ranker.get_params()).fit(X, y, lists)
         np.testing.assert_array_equal(again.coef_, ranker.coef_)
 
@@ -125,7 +125,7 @@ def test_columns_are_nearly_the_best_ones():
         y = (Z @ rng.normal(size=8) + 2 * rng.normal(size=80) > 0).astype(float)
 
         def fitted(Z=Z, y=y, **given):
-            demands = read_demands(8, signs={0: "+", 1: "-"}, **given)
+            demands = read_constraints(8, signs={0: "+", 1: "-"}, **given)
             return fit_linear(parse_loss("logistic"), Z, y, demands, bias=True).objective
 
         sets = itertools.combinations(range(8), 5)

@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 
 import ltr
 from ltr.data.problems import toml_value
-from ltr.demands import read_demands
 from ltr.exact import Limits
 from ltr.rankers import (
     AutoRanker,
@@ -23,8 +22,9 @@ from ltr.rankers import (
     SurrogateRanker,
     TwoStageRanker,
 )
-from ltr.rankers.demand_checks import check_demands
+from ltr.rankers.constraint_checks import check_constraints
 from ltr.rankers.estimators import make_ranker
+from ltr.weight_constraints import read_constraints
 from tests.tiers import slow_but, thinned
 from trainers.cli import main
 from trainers.config.errors import ConfigError
@@ -53,8 +53,10 @@ def frame(n=160, seed=0):
 def assert_deployed_satisfies(ranker, given, X, qid=None):
     """Check a ranker's demands from its weights, and from its predictions alone."""
     names = list(X.columns)
-    demands = read_demands(len(names), names, **given)
-    assert all(check.holds for check in check_demands(ranker, demands)), list(map(str, check_demands(ranker, demands)))
+    demands = read_constraints(len(names), names, **given)
+    assert all(check.holds for check in check_constraints(ranker, demands)), list(
+        map(str, check_constraints(ranker, demands))
+    )
     assert_predictions_satisfy(ranker, demands, X, qid)
 
 
@@ -95,7 +97,7 @@ def test_both_stages_are_bound(base, name, base_score, by_query, tmp_path):
     assert_deployed_satisfies(ranker, given, X, lists)
     ranker.save(tmp_path / "model.json")
     loaded = Ranker.load(tmp_path / "model.json")
-    assert list(map(str, check_demands(loaded))) == list(map(str, check_demands(ranker)))
+    assert list(map(str, check_constraints(loaded))) == list(map(str, check_constraints(ranker)))
 
 
 @pytest.mark.parametrize("name", slow_but(DEMANDS, quick=["rows"]))
@@ -159,7 +161,7 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
     X, y, _ = frame()
     given = {"constraints": ["age >= 2*bmi"], "signs": {"sex": "-"}}
     ranker = TwoStageRanker("logistic", ExactRanker(integer=3, **given), top_k=60, choose=False).fit(X, y)
-    checks = check_demands(ranker)
+    checks = check_constraints(ranker)
     assert [check.holds for check in checks] == [True, True]
     for weights in (ranker.base_.coef_, ranker.coef_):
         points = weights * ranker.exact_.units_
@@ -276,8 +278,10 @@ def test_trees_are_checked_node_by_node():
     X, y, _ = frame(400)
     free = EstimatorRanker(BOOSTED).fit(X, y)
     bound = EstimatorRanker(BOOSTED, signs={"age": "+", "bmi": "-"}, forbidden=["income"]).fit(X, y)
-    assert [check.holds for check in check_demands(bound)] == [True, True, True]
-    assert not any(check.holds for check in check_demands(free, signs={"age": "+", "bmi": "-"}, forbidden=["income"]))
+    assert [check.holds for check in check_constraints(bound)] == [True, True, True]
+    assert not any(
+        check.holds for check in check_constraints(free, signs={"age": "+", "bmi": "-"}, forbidden=["income"])
+    )
     assert_deployed_satisfies(bound, {"signs": {"age": "+", "bmi": "-"}, "forbidden": ["income"]}, X)
 
 

@@ -37,11 +37,6 @@ def _data(n=240, signal=1.5, seed=0, known=1.0):
     return X, (rng.random(n) < chance).astype(int)
 
 
-def test_places_share_ties_and_keep_lists_apart():
-    scores, groups = np.array([3.0, 1.0, 2.0, 2.0, 9.0]), np.array([0, 0, 0, 0, 1])
-    assert places(scores, groups).tolist() == [0.875, 0.125, 0.5, 0.5, 0.5]
-
-
 def test_parts_have_equal_shares_of_labels_or_whole_queries():
     y = np.arange(60) % 3 == 0
     for seed in (1, 2**32 + 1):
@@ -161,20 +156,6 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
     assert together.gains == alone.gains
     ratio = together.deviations["a"] / alone.deviations["a"]
     assert ratio == pytest.approx((2 * 23 / 22) ** 0.5)  # sums of squares over 12 - 1 and over 24 - 1
-
-
-def test_comparisons_by_query_average_over_queries():
-    rng = np.random.default_rng(1)
-    y, groups = rng.integers(0, 3, 80).astype(float), np.repeat(np.arange(16), 5)
-    splits = folds_of(y, groups, None, None, seed=0)
-    results = {}
-    for split in splits:
-        held = split.held
-        score = rng.normal(size=len(held))
-        results[split.name] = [places(score, groups[held]), places(y[held] + 0.01 * score, groups[held])]
-    choice = choice_of(results, splits, [BASE, "perfect"], y, groups, None, (DCG[0], "exp2", True), seed=0)
-    assert choice.chosen == "perfect"
-    assert 0 < choice.low < choice.expected < choice.high < 1
 
 
 @pytest.mark.parametrize("by_query", [False, True])

@@ -66,43 +66,33 @@ def new_rows():
     return X
 
 
-def lists_of(n):
-    return np.full(n // 20, 20)
-
-
 MODELS = {
-    "LightGBM classifier": (lightgbm.LGBMClassifier(**LIGHTGBM), {}),
-    "LightGBM regressor": (lightgbm.LGBMRegressor(**LIGHTGBM), {}),
-    "LightGBM ranker": (lightgbm.LGBMRanker(**LIGHTGBM), {"group": lists_of}),
-    "LightGBM, our objective": (
-        lightgbm.LGBMRanker(**LIGHTGBM, objective=ltr.gbdt.objective("ranknet")),
-        {"group": lists_of},
-    ),
-    "LightGBM, nothing is missing": (lightgbm.LGBMRegressor(**LIGHTGBM, use_missing=False), {}),
-    "LightGBM, DART": (lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="dart"), {}),
-    "XGBoost classifier": (xgboost.XGBClassifier(**TREES), {}),
-    "XGBoost regressor": (xgboost.XGBRegressor(**TREES), {}),
-    "XGBoost, counts": (xgboost.XGBRegressor(**TREES, objective="count:poisson"), {}),
-    "XGBoost ranker": (xgboost.XGBRanker(**TREES), {"group": lists_of}),
-    "XGBoost, pruned": (xgboost.XGBRegressor(**TREES, gamma=2.0), {}),
-    "XGBoost, a forest": (xgboost.XGBRFClassifier(**TREES), {}),
-    "scikit-learn classifier": (HistGradientBoostingClassifier(max_iter=12), {}),
-    "scikit-learn regressor": (HistGradientBoostingRegressor(max_iter=12), {}),
-    "random forest classifier": (RandomForestClassifier(**FOREST), {}),
-    "random forest regressor": (RandomForestRegressor(**FOREST, criterion="poisson"), {}),
-    "extra trees classifier": (ExtraTreesClassifier(**FOREST, class_weight="balanced"), {}),
-    "extra trees regressor": (ExtraTreesRegressor(**FOREST), {}),
-    "best-first forest": (RandomForestClassifier(**FOREST, max_leaf_nodes=40, n_jobs=2), {}),
-    "pruned tree classifier": (DecisionTreeClassifier(random_state=0, ccp_alpha=1e-4, min_samples_leaf=9), {}),
-    "tree regressor": (DecisionTreeRegressor(random_state=0, max_depth=9), {}),
-    "absolute error forest": (RandomForestRegressor(**FOREST, max_depth=7, criterion="absolute_error"), {}),
-    "gradient boosting classifier": (GradientBoostingClassifier(n_estimators=12, random_state=0), {}),
-    "gradient boosting, exponential": (GradientBoostingClassifier(n_estimators=12, loss="exponential"), {}),
-    "gradient boosting regressor": (
-        GradientBoostingRegressor(n_estimators=12, loss="huber", init=DummyRegressor()),
-        {},
-    ),
-    "gradient boosting from zero": (GradientBoostingRegressor(n_estimators=12, subsample=0.5, init="zero"), {}),
+    "LightGBM classifier": lightgbm.LGBMClassifier(**LIGHTGBM),
+    "LightGBM regressor": lightgbm.LGBMRegressor(**LIGHTGBM),
+    "LightGBM ranker": lightgbm.LGBMRanker(**LIGHTGBM),
+    "LightGBM, our objective": lightgbm.LGBMRanker(**LIGHTGBM, objective=ltr.gbdt.objective("ranknet")),
+    "LightGBM, nothing is missing": lightgbm.LGBMRegressor(**LIGHTGBM, use_missing=False),
+    "LightGBM, DART": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="dart"),
+    "XGBoost classifier": xgboost.XGBClassifier(**TREES),
+    "XGBoost regressor": xgboost.XGBRegressor(**TREES),
+    "XGBoost, counts": xgboost.XGBRegressor(**TREES, objective="count:poisson"),
+    "XGBoost ranker": xgboost.XGBRanker(**TREES),
+    "XGBoost, pruned": xgboost.XGBRegressor(**TREES, gamma=2.0),
+    "XGBoost, a forest": xgboost.XGBRFClassifier(**TREES),
+    "scikit-learn classifier": HistGradientBoostingClassifier(max_iter=12),
+    "scikit-learn regressor": HistGradientBoostingRegressor(max_iter=12),
+    "random forest classifier": RandomForestClassifier(**FOREST),
+    "random forest regressor": RandomForestRegressor(**FOREST, criterion="poisson"),
+    "extra trees classifier": ExtraTreesClassifier(**FOREST, class_weight="balanced"),
+    "extra trees regressor": ExtraTreesRegressor(**FOREST),
+    "best-first forest": RandomForestClassifier(**FOREST, max_leaf_nodes=40, n_jobs=2),
+    "pruned tree classifier": DecisionTreeClassifier(random_state=0, ccp_alpha=1e-4, min_samples_leaf=9),
+    "tree regressor": DecisionTreeRegressor(random_state=0, max_depth=9),
+    "absolute error forest": RandomForestRegressor(**FOREST, max_depth=7, criterion="absolute_error"),
+    "gradient boosting classifier": GradientBoostingClassifier(n_estimators=12, random_state=0),
+    "gradient boosting, exponential": GradientBoostingClassifier(n_estimators=12, loss="exponential"),
+    "gradient boosting regressor": GradientBoostingRegressor(n_estimators=12, loss="huber", init=DummyRegressor()),
+    "gradient boosting from zero": GradientBoostingRegressor(n_estimators=12, subsample=0.5, init="zero"),
 }
 
 
@@ -114,10 +104,10 @@ def model_of():
     def fitted(name):
         if name not in known:
             X, y = rows(1500, 0, missing=not name.startswith(FINITE))
-            model, options = MODELS[name]
+            lists = {"group": np.full(len(y) // 20, 20)} if type(MODELS[name]).__name__.endswith("Ranker") else {}
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                known[name] = model.fit(X, y, **{k: v(len(y)) if callable(v) else v for k, v in options.items()})
+                known[name] = MODELS[name].fit(X, y, **lists)
         return known[name]
 
     return fitted

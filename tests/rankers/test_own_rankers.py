@@ -189,6 +189,8 @@ def test_all_that_is_wrong_is_said_at_once(on_path):
         config_for(on_path, ["sklearn.linear_model:LogisticRegression", "other:LogisticRegression"])
     with pytest.raises(ConfigError, match=r"must be a method of this run .*name it in baselines.methods, too"):
         config_for(on_path, ["logistic_regression"], exact={"base": LIGHTGBM})
+    with pytest.raises(ConfigError, match="is a classifier, which takes labels 0 and 1 only"):
+        run_experiment(config_for(on_path, ["lightgbm:LGBMClassifier"], data={"name": "grouped"}))
 
 
 def test_seeds_are_those_of_the_run_unless_they_are_given(on_path):
@@ -240,18 +242,6 @@ def test_both_boosters_run_as_their_libraries_fit_them_and_are_reranked(tmp_path
     session = onnxruntime.InferenceSession(tmp_path / "exact.onnx")
     scores = session.run(["score"], {"features": split.test.X})[0]
     np.testing.assert_array_equal(scores, exact.decision_function(split.test.X))
-
-
-def test_lists_by_query_reach_the_booster_list_by_list(tmp_path):
-    config = config_for(tmp_path, [LIGHTGBM, XGBOOST], data={"name": "grouped"}, exact={"top_k": 5})
-    run_experiment(config)
-    split = split_of(config.data, 3)
-    model = boosted(lightgbm.LGBMRanker, split, n_estimators=5, verbosity=-1, random_state=3, n_jobs=1)
-    scores = load_scores(RunFolder(config.folder).method(config.methods[0]))
-    assert len(np.unique(scores.test)) > 20
-    np.testing.assert_array_equal(scores.test, model.predict(split.test.X))
-    with pytest.raises(ConfigError, match="is a classifier, which takes labels 0 and 1 only"):
-        run_experiment(config_for(tmp_path, ["lightgbm:LGBMClassifier"], data={"name": "grouped"}, name="graded"))
 
 
 def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch, capsys):

@@ -471,14 +471,6 @@ def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base, wrapped
     np.testing.assert_allclose(ordered.predict(X, qid), ranker.predict(X, qid))
 
 
-def test_a_pipeline_learns_from_queries_if_its_last_step_can():
-    X, y, qid = queries()
-    number = np.unique(qid, return_inverse=True)[1]
-    base = make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), Recorder()))
-    found = TwoStageRanker(base, STAGE, 4, choose=False).fit(X, y, qid).base_[-1][-1].qid_
-    np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
-
-
 @pytest.mark.usefixtures("routing")
 def test_the_base_learns_from_queries_if_it_asks_for_them():
     X, y, qid = queries()
@@ -488,23 +480,6 @@ def test_the_base_learns_from_queries_if_it_asks_for_them():
     assert declining.base_.qid_ is None
     with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
         TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid=qid)
-
-
-def test_after_a_fit_on_one_list_scores_hold_for_any():
-    X, y, qid = queries()
-    ranker = TwoStageRanker("ranknet", STAGE, 10, choose=False).fit(X, y)
-    by_list = [ranker.score(X[qid == q], y[qid == q]) for q in np.unique(qid)]
-    assert ranker.score(X, y, qid) == pytest.approx(np.mean(by_list))
-    with pytest.raises(ValueError, match="qid must be None: the ranker was fitted on one list"):
-        ranker.predict(X, qid)
-
-
-def test_with_nothing_to_order_the_base_stands():
-    X, y = np.arange(20.0)[:, None], (np.arange(20) >= 10).astype(int)
-    ranker = TwoStageRanker(Ridge(), STAGE, 5, choose=False).fit(X, y)
-    assert ranker.coef_ is None
-    assert ranker.solution_ is None
-    np.testing.assert_array_equal(ranker.predict(X), ranker.base_.predict(X))
 
 
 # score

@@ -210,32 +210,6 @@ def test_names_on_one_side_alone_are_announced_and_a_fit_without_names_forgets_t
         fitted.decision_function(X)
 
 
-@pytest.mark.parametrize("ranker", [*BASES, STAGE], ids=label)
-def test_files_hold_the_names(ranker, tmp_path):
-    X, y = frame()
-    fitted = clone(ranker).fit(X, y)
-    fitted.save(tmp_path / "ranker.pt")
-    loaded = Ranker.load(tmp_path / "ranker.pt")
-    assert type(loaded) is type(fitted)
-    np.testing.assert_array_equal(loaded.decision_function(X), fitted.decision_function(X))
-    clone(ranker).fit(X.to_numpy(), y).save(tmp_path / "ranker.pt")
-    assert not hasattr(Ranker.load(tmp_path / "ranker.pt"), "feature_names_in_")
-
-
-def test_a_fitted_base_gets_its_columns_by_name():
-    X, y = frame()
-    base = LogisticRegressionRanker().fit(X, y)
-    two_stage = TwoStageRanker(base, LOCAL, 10, choose=False)
-    turned = two_stage.fit(X[NAMES[::-1]], y, base_is_fitted=True)
-    below = [np.argsort(-one.decision_function(X), kind="stable")[10:] for one in (turned, base)]
-    np.testing.assert_array_equal(*below)
-    with pytest.raises(ValueError, match="must have the column"):
-        two_stage.fit(X[NAMES[:-1]], y, base_is_fitted=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        two_stage.fit(X, y, base_is_fitted=True).decision_function(X)
-
-
 # fits that fail
 
 
@@ -301,6 +275,3 @@ def test_a_first_fit_that_fails_leaves_an_unfitted_ranker():
         with pytest.raises((RuntimeError, ValueError)):
             ranker.fit(X, y if isinstance(ranker, ExactRanker | TwoStageRanker) else 0 * y)
         assert vars(ranker) == before
-
-
-# callbacks

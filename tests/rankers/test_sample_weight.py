@@ -114,20 +114,6 @@ def test_a_weight_of_a_query_counts_as_so_many_queries_and_0_as_none(ranker, ins
     assert np.abs(weighted.predict(X) - plain.predict(X)).max() > 1e-3
 
 
-@pytest.mark.parametrize("loss", ["ranknet", "ranknet(pairs=sum)", "hinge(pairs=sum)"])
-def test_weights_of_the_positives_alone_weigh_no_lists(loss):
-    """Such as 1 / propensity of clicks: a pair counts with the weight of its click, whatever else is in the list."""
-    X, y, _, qid = data(lists=6)
-    weights = np.where(y == 1, np.random.default_rng(2).uniform(1.0, 9.0, len(y)), 1.0)
-    ranker = fitted(SurrogateRanker(loss, l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
-    given = [torch.from_numpy(values) for values in (ranker.predict(X), y)]
-    expected = parse_loss(loss)(*given, qid=torch.from_numpy(qid), weight=torch.from_numpy(weights)).item()
-    penalty = 0.05 * float(((ranker.coef_ * ranker._model[0].scale.numpy()) ** 2).sum())
-    assert ranker.objective_ == pytest.approx(expected + penalty, rel=1e-6)
-    twice = fitted(clone(ranker), X, y, qid, sample_weight=2 * weights)
-    np.testing.assert_allclose(twice.predict(X), ranker.predict(X), atol=1e-5)
-
-
 def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
     """In scores, in validation, in the comparison and the blend of methods, in boosters and in the exact sum."""
     X, y, _, qid = data(n=120, lists=12)

@@ -22,16 +22,6 @@ from ltr.rankers import (
 STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
 MLP = SurrogateRanker(scorer="mlp", hidden=(6, 4), layer_norm=True, max_steps=4)
 ATTENTION = SurrogateRanker(scorer="attention", hidden=(4,), heads=2, blocks=2, max_steps=3)
-BASES = {
-    CardRanker,
-    ExactRanker,
-    SurrogateRanker,
-    LogisticRegressionRanker,
-    RankBoostRanker,
-    ScoreColumn,
-    TwoStageRanker,
-}
-
 # each with whether it scores rows by their lists
 FITTED = {
     "linear": (SurrogateRanker("hinge"), False),

@@ -41,7 +41,6 @@ from ltr.checks import (
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
 from ltr.data.raw_table import COLUMN_ROLES
-from ltr.demands import DEMANDS
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem
@@ -51,6 +50,7 @@ from ltr.list_demands import ListDemand, read_demand, read_list_demands
 from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
+from ltr.weight_constraints import CONSTRAINTS
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -664,8 +664,8 @@ class ExactConfig(Section):
         return self.base_score if isinstance(self.base_score, str) else None
 
     def column_demands(self) -> dict[str, Any]:
-        """Return what is demanded of the weights, as `ltr.demands.read_demands` takes it."""
-        return {name: getattr(self, name) for name in DEMANDS}
+        """Return what is demanded of the weights, as `ltr.weight_constraints.read_constraints` takes it."""
+        return {name: getattr(self, name) for name in CONSTRAINTS}
 
     def measured(self) -> dict[str, ListDemand]:
         """Return the demands on the list, and what the front measures, by the key that states each."""

@@ -18,7 +18,7 @@ from ltr.checks import is_trusting
 from ltr.data import TableError
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
-from ltr.rankers.demand_checks import check_weights
+from ltr.rankers.constraint_checks import check_weights
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, write_atomic, writing

@@ -14,11 +14,11 @@ from ltr.checks import doubles, is_trusting, nearest
 from ltr.data import Table
 from ltr.data.columns import Column
 from ltr.data.dataset import differ_in_lists
-from ltr.demands import read_demands
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, RerankProblem
 from ltr.list_demands import read_demand, read_list_demands
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
@@ -110,7 +110,7 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
     if exact.max_nonzeros is not None and exact.max_nonzeros > len(features):
         rule = f"must be at most {len(features)}, the number of features that the exact stage has"
         findings.append(Finding("exact.max_nonzeros", rule, exact.max_nonzeros))
-    read_demands(
+    read_constraints(
         len(columns),
         columns,
         **exact.column_demands(),
@@ -145,7 +145,7 @@ def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
     if not config.exact.enabled or (code and not is_trusting()):
         return
     from ltr.rankers.constrained import check_possible
-    from ltr.rankers.demand_checks import why_refused
+    from ltr.rankers.constraint_checks import why_refused
     from trainers.methods import binding_demands, first_stage_ranker
 
     if (demands := binding_demands(config, split.feature_names)) is None:

@@ -1,6 +1,6 @@
-"""Which demands on columns a fitted ranker satisfies, shown from its weights or trees, and which kinds promise them.
+"""Which constraints on columns a fitted ranker satisfies, shown from its weights or trees, and which can promise them.
 
-*Scores.* A linear score satisfies demands where its weights do. A sum of decision trees, or of thresholds on single
+*Scores.* A linear score satisfies constraints where its weights do. A sum of decision trees, or of thresholds on single
 columns, never falls as a column rises where at each node that asks about it all leaves on the left are at most as large
 as all on the right, which libraries with monotone constraints ensure. It uses the columns that its nodes ask about, and
 has no weights for linear rows to bind.
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.demands import DEMANDS, Demanding, Demands, RankerKind, read_demands, signed_sum
+from ltr.estimator_names import Estimator
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import Ranker
 from ltr.rankers.baselines import RankBoostRanker
@@ -32,70 +32,69 @@ from ltr.rankers.bases import ScoreColumn, form_of, last_step
 from ltr.rankers.contract import FloatArray
 from ltr.rankers.foreign import places_by_name
 from ltr.rankers.surrogate import SurrogateRanker
+from ltr.weight_constraints import CONSTRAINTS, Constrained, RankerKind, WeightConstraints, read_constraints, signed_sum
 
-__all__ = ["DemandCheck", "check_demands"]
+__all__ = ["ConstraintCheck", "check_constraints"]
 
 _PROMISED: dict[RankerKind, tuple[str, ...]] = {
-    "linear": DEMANDS,
+    "linear": CONSTRAINTS,
     "trees": ("signs", "forbidden", "max_nonzeros"),
     "other": (),
 }
-"""Demands that each kind of ranker satisfies after every fit under them; trees that have monotone constraints."""
+"""Constraints that each kind of ranker satisfies after every fit under them; trees that have monotone constraints."""
 _SHOWN = 12  # columns that are named
 
 BoolArray = NDArray[np.bool_]
 
 
-def kind_of(method: Any) -> RankerKind:  # noqa: ANN401 (any estimator)
+def kind_of(method: Estimator) -> RankerKind:
     """Return the kind of a ranker or estimator before its fit."""
     if isinstance(method, Ranker):
         return method._kind
     last, _ = last_step(method)
     if isinstance(last, Ranker):
-        return "trees" if last._kind == "trees" else "other"  # others are not told the demands
+        return "trees" if last._kind == "trees" else "other"  # others are not told the constraints
     known = hasattr(last, "get_params") and {"monotonic_cst", "monotone_constraints"} & set(last.get_params())
     return "trees" if known and not type(last).__module__.startswith("sklearn.ensemble._forest") else "other"
 
 
 def why_refused(
-    method: Any,  # noqa: ANN401
-    demands: Demands,
-    names: Sequence[str] | None,
-    *,
-    promise: bool = False,
+    method: Estimator, constraints: WeightConstraints, names: Sequence[str] | None, *, promise: bool = False
 ) -> str:
-    """Return what is known against a ranker under demands before it is fitted, as the predicate of a sentence, or "".
+    """Return what is known against a ranker under constraints before its fit, as the predicate of a sentence, or "".
 
-    `promise` says that it must promise the demands; else it may turn out to satisfy them.
+    `promise` says that it must promise the constraints; else it may turn out to satisfy them.
     """
     if isinstance(method, ScoreColumn):
-        d = len(demands.signs)
-        return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], demands, names)
+        d = len(constraints.signs)
+        return _against([_Score.linear("", np.eye(1, d, method.place(d, names))[0])], constraints, names)
     if methods := getattr(method, "given_methods", ()):  # of an `AutoRanker`
-        each = ((name, why_refused(one, demands, names, promise=True)) for name, one in methods)
+        each = ((name, why_refused(one, constraints, names, promise=True)) for name, one in methods)
         return next((f"has the method {name}, which {why}" for name, why in each if why), "")
     kind = kind_of(method)
-    refused = ", ".join(name for name in demands.stated if name not in _PROMISED[kind])
+    refused = ", ".join(name for name in constraints.stated if name not in _PROMISED[kind])
     if promise:
         return f"cannot promise {refused}" if refused else ""
     if isinstance(method, SurrogateRanker) and kind == "other":
         return f"cannot be fitted under constraints on columns ({refused})"
-    if len(demands.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
-        told = "; ".join(f"{_row_text(row, _named(demands, names))} (it has no weights)" for row in demands.rows)
+    if len(constraints.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
+        told = "; ".join(
+            f"{_row_text(row, _named(constraints, names))} (it has no weights)" for row in constraints.rows
+        )
         return f"does not satisfy the constraints: {told}"
     return ""
 
 
 @dataclass(frozen=True)
-class DemandCheck:
-    """One demand in words, such as ``"age +"``, whether a ranker satisfies it for all rows, and what shows that."""
+class ConstraintCheck:
+    """One constraint in words, such as ``"age +"``, whether a ranker satisfies it for all rows, and what shows that."""
 
-    demand: str
+    constraint: str
     holds: bool
     how: str
 
     def __str__(self) -> str:
-        return f"{self.demand}: {'holds' if self.holds else 'violated'}, {self.how}"
+        return f"{self.constraint}: {'holds' if self.holds else 'violated'}, {self.how}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,74 +149,78 @@ class _Score:
         return LinearConstraints(-row[None], np.zeros(1)).satisfied(weights), f"by {float(row @ weights):.4g}"
 
 
-def check_demands(ranker: Any, demands: Demands | None = None, **given: Any) -> list[DemandCheck]:  # noqa: ANN401
-    """Return for each demand whether a fitted ranker satisfies it, and how that is known.
+def check_constraints(
+    ranker: Estimator,
+    by_number: WeightConstraints | None = None,
+    **given: Any,  # noqa: ANN401 (options of any type)
+) -> list[ConstraintCheck]:
+    """Return for each constraint whether a fitted ranker satisfies it, and how that is known.
 
     Args:
         ranker: a fitted ranker or estimator; a `TwoStageRanker` satisfies what its merged lists do.
-        demands: the demands by column number; None to state them as keywords, or without any for the ranker's own.
+        by_number: the constraints; None to state them as keywords, or without any for the ranker's own.
         given: ``signs``, ``required``, ``forbidden``, ``constraints`` and ``max_nonzeros``, as for `ExactRanker`, by
             name where the ranker was fitted to a frame with names.
 
     Raises:
-        ValueError: demands against their rules.
+        ValueError: constraints against their rules.
 
     Examples:
         >>> from ltr.rankers import LogisticRegressionRanker
         >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 1.0], [3.0, 2.0]], [0, 1, 0, 1]
         >>> ranker = LogisticRegressionRanker(C=1.0).fit(X, y)
-        >>> for check in check_demands(ranker, signs={0: "+"}, max_nonzeros=1):
+        >>> for check in check_constraints(ranker, signs={0: "+"}, max_nonzeros=1):
         ...     print(check)
         column 0 +: holds, weight 0.4495
         at most 1 column: violated, 2 used: column 0, column 1
     """
     d, names = _columns_of(ranker)
-    if demands is None and not given:
+    if by_number is None and not given:
         own = getattr(ranker, "exact_", ranker)
-        demands = own._demands() if isinstance(own, Demanding) else None
-    return _checks(_scores_of(ranker, d, names), demands or read_demands(d, names, **given), names)
+        by_number = own._weight_constraints() if isinstance(own, Constrained) else None
+    return _checks(_scores_of(ranker, d, names), by_number or read_constraints(d, names, **given), names)
 
 
-def check_weights(weights: FloatArray, demands: Demands, names: Sequence[str]) -> list[DemandCheck]:
-    """Return for each demand whether a linear score with these weights of the columns, (d,), satisfies it."""
-    return _checks([_Score.linear("", weights)], demands, names)
+def check_weights(weights: FloatArray, constraints: WeightConstraints, names: Sequence[str]) -> list[ConstraintCheck]:
+    """Return for each constraint whether a linear score with these weights of the columns, (d,), satisfies it."""
+    return _checks([_Score.linear("", weights)], constraints, names)
 
 
-def used_columns(ranker: Any, d: int, names: Sequence[str] | None) -> BoolArray | None:  # noqa: ANN401
+def used_columns(ranker: Estimator, d: int, names: Sequence[str] | None) -> BoolArray | None:
     """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
     score = _score_of("", ranker, d, names)
     return None if score is None else score.used
 
 
 def refuse_violated(
-    ranker: Any,  # noqa: ANN401
-    demands: Demands,
+    ranker: Estimator,
+    constraints: WeightConstraints,
     what: str,
     remedy: str = "",
     columns: tuple[int, Sequence[str] | None] | None = None,
 ) -> None:
-    """Raise one ValueError with the demands that a fitted ranker is not known to satisfy, if any.
+    """Raise one ValueError with the constraints that a fitted ranker is not known to satisfy, if any.
 
     `what` is the argument at fault and the ranker in words; `columns` are number and names of those it is given.
     """
     d, names = columns or _columns_of(ranker)
-    if told := _against(_scores_of(ranker, d, names), demands, names):
+    if told := _against(_scores_of(ranker, d, names), constraints, names):
         raise ValueError(f"{what} {told}{remedy}")
 
 
-def _columns_of(ranker: Any) -> tuple[int, list[str] | None]:  # noqa: ANN401
+def _columns_of(ranker: Estimator) -> tuple[int, list[str] | None]:
     names = getattr(ranker, "feature_names_in_", None)
     return ranker.n_features_in_, None if names is None else list(map(str, names))
 
 
-def _against(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> str:
-    """Return that scores do not satisfy demands, and which, as the predicate of a sentence; empty where they do."""
-    checks = _checks(scores, demands, names)
-    told = "; ".join(f"{check.demand} ({check.how})" for check in checks if not check.holds)
+def _against(scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None) -> str:
+    """Return that scores do not satisfy constraints, and which, as the predicate of a sentence; empty where they do."""
+    checks = _checks(scores, constraints, names)
+    told = "; ".join(f"{check.constraint} ({check.how})" for check in checks if not check.holds)
     return f"does not satisfy the constraints: {told}" if told else ""
 
 
-def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score | None]:  # noqa: ANN401
+def _scores_of(ranker: Estimator, d: int, names: Sequence[str] | None) -> list[_Score | None]:
     """Return the scores that order rows, of each stage; None for one of which nothing is known."""
     exact = getattr(ranker, "exact_", None)
     if exact is None:
@@ -234,7 +237,7 @@ def _scores_of(ranker: Any, d: int, names: Sequence[str] | None) -> list[_Score 
     return [score if score is None or units is None else replace(score, units=units) for score in scores]
 
 
-def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Score | None:  # noqa: ANN401
+def _score_of(name: str, base: Estimator, d: int, names: Sequence[str] | None) -> _Score | None:
     """Return what is known of the score of a ranker of one stage."""
     if hasattr(base, "deployed") and base.linear_weights is None:  # an `AutoRanker`
         parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
@@ -258,39 +261,41 @@ def _score_of(name: str, base: Any, d: int, names: Sequence[str] | None) -> _Sco
     return _Score(name, used, up, down)
 
 
-def _checks(scores: list[_Score | None], demands: Demands, names: Sequence[str] | None) -> list[DemandCheck]:
+def _checks(
+    scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None
+) -> list[ConstraintCheck]:
     """Return the checks of the scores that order rows."""
-    names = _named(demands, names)
+    names = _named(constraints, names)
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
-    checks: list[DemandCheck] = []
+    checks: list[ConstraintCheck] = []
 
-    def check(demand: str, each: Callable[[_Score], tuple[bool, str]]) -> None:
+    def check(constraint: str, each: Callable[[_Score], tuple[bool, str]]) -> None:
         found = [(score, *each(score)) for score in known]
         shown = [one for one in found if not one[1]] or found
         how = "; ".join(dict.fromkeys(f"{score.name}: {how}" if score.name else how for score, _, how in shown))
-        checks.append(DemandCheck(demand, all(holds for _, holds, _ in found) and not unknown, unknown or how))
+        checks.append(ConstraintCheck(constraint, all(holds for _, holds, _ in found) and not unknown, unknown or how))
 
-    for j in np.flatnonzero(demands.signs).tolist():
-        up = bool(demands.signs[j] > 0)
+    for j in np.flatnonzero(constraints.signs).tolist():
+        up = bool(constraints.signs[j] > 0)
         check(f"{names[j]} {'+' if up else '-'}", functools.partial(_Score.keeps_sign, j=j, up=up))
-    for used, stated in ((True, demands.required), (False, demands.forbidden)):
+    for used, stated in ((True, constraints.required), (False, constraints.forbidden)):
         for j in stated:
             check(f"{'uses' if used else 'not'} {names[j]}", functools.partial(_Score.keeps_use, j=j, used=used))
-    for row in demands.rows:
+    for row in constraints.rows:
         check(_row_text(row, names), functools.partial(_Score.keeps_row, row=row))
-    if (most := demands.max_nonzeros) is not None:
+    if (most := constraints.max_nonzeros) is not None:
         used_by_some = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, int)
         told = f"{len(used_by_some)} used" + (": " if len(used_by_some) else "")
         told += ", ".join(names[j] for j in used_by_some[:_SHOWN]) + ", ..." * (len(used_by_some) > _SHOWN)
         told += " in both stages together" * (len(scores) > 1)
         holds = len(used_by_some) <= most and not unknown
-        checks.append(DemandCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
+        checks.append(ConstraintCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
 
 
-def _named(demands: Demands, names: Sequence[str] | None) -> Sequence[str]:
-    return [f"column {j}" for j in range(len(demands.signs))] if names is None else names
+def _named(constraints: WeightConstraints, names: Sequence[str] | None) -> Sequence[str]:
+    return [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
 
 
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.demands import read_demands
-from ltr.exact import Limits, LinearConstraints, RerankProblem, certify
+from ltr.exact import Limits, LinearConstraints, RerankProblem, certify, solve
 from ltr.exact.solution import Status
-from ltr.rankers import ExactRanker, Ranker, TwoStageRanker
+from ltr.rankers import ExactRanker, Ranker, ScoreColumn, TwoStageRanker, check_constraints
 from ltr.statistics import RankStatistic
+from ltr.weight_constraints import read_constraints
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.run.experiment import run_experiment
@@ -31,7 +31,7 @@ def frame(rows=60, seed=0):
 
 
 def row(text):
-    return read_demands(5, NAMES, constraints=[text]).rows.tolist()
+    return read_constraints(5, NAMES, constraints=[text]).rows.tolist()
 
 
 # --- reading ---------------------------------------------------------------------------------------------------
@@ -43,8 +43,8 @@ def test_rows_are_sums_that_are_at_least_0():
     assert row("age + 0.5*bmi - 1e1 * sex >= 0") == [[1, 0.5, -10, 0, 0]]
     assert row("serum crp >= - a-b") == [[0, 0, 0, 1, 1]]  # names may hold spaces and signs
     assert row("bmi = sex") == [[0, 1, -1, 0, 0], [0, -1, 1, 0, 0]]
-    assert read_demands(2, constraints=["x0 >= x1", {0: 1, 1: -3.5}]).rows.tolist() == [[1, -1], [1, -3.5]]
-    assert read_demands(5, NAMES, constraints=[{"age": 1, 2: 2}]).rows.tolist() == [[1, 0, 2, 0, 0]]
+    assert read_constraints(2, constraints=["x0 >= x1", {0: 1, 1: -3.5}]).rows.tolist() == [[1, -1], [1, -3.5]]
+    assert read_constraints(5, NAMES, constraints=[{"age": 1, 2: 2}]).rows.tolist() == [[1, 0, 2, 0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -120,20 +120,14 @@ def test_one_call_says_it_and_the_answer_is_the_best_of_that_class():
     best = -np.inf
     for sign in (1.0, -1.0):
         sides = LinearConstraints([[-1.0, 0, 0], [0, -sign, 0]], [0.0, -0.01])
-        best = max(best, ltr_value(RerankProblem(Z, y, constraints=sides)))
+        free = solve(RerankProblem(Z, y, constraints=sides), "weight_space", Limits(time_limit=60))
+        assert free.status is Status.OPTIMAL
+        best = max(best, free.value)
     assert ranker.solution_.value == pytest.approx(best, abs=1e-9)
     words = certify(ranker.problem_, ranker.solution_).verify()
     assert words.startswith("optimal")
     assert "required column 1, 1 side constraint" in words
     assert ranker.solution_.value < ExactRanker("dcg").fit(X, y).solution_.value
-
-
-def ltr_value(problem):
-    from ltr.exact import solve
-
-    solution = solve(problem, "weight_space", Limits(time_limit=60))
-    assert solution.status is Status.OPTIMAL
-    return solution.value
 
 
 def test_linear_rows_are_about_the_weights_of_raw_columns():
@@ -204,6 +198,15 @@ def test_points_replace_the_base_score_and_stay_whole():
         ExactRanker(integer=3).fit(X, y).recentred()
     with pytest.raises(ValueError, match="integer must be a whole number from 1 to 100"):
         ExactRanker(integer=0).fit(X, y)
+
+
+def test_a_corrected_score_uses_the_columns_of_both_parts():
+    X, y = frame()
+    exact = ExactRanker(limits=Limits(node_limit=20))
+    ranker = TwoStageRanker(ScoreColumn("age"), exact, None, base_score=True, choose=False).fit(X, y)
+    assert ranker.base_weight_ > 0
+    assert [check.holds for check in check_constraints(ranker, required=["age"])] == [True]
+    assert [check.holds for check in check_constraints(ranker, forbidden=["age"])] == [False]
 
 
 def test_nothing_feasible_is_told():

@@ -1,4 +1,4 @@
-"""What is demanded of the weights of columns: signs, columns that must or must not be used, linear rows, by name."""
+"""Constraints on the weights of columns: signs, columns that must or must not be used, linear rows, by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ltr.checks import as_float, is_whole, nearest
 from ltr.data.kinds import features_of
 
-__all__ = ["DEMANDS", "Column", "Demanding", "Demands", "RankerKind", "Row", "read_demands"]
+__all__ = ["CONSTRAINTS", "Column", "Constrained", "RankerKind", "Row", "WeightConstraints", "read_constraints"]
 
 FloatArray = NDArray[np.float64]
 Column = str | int
@@ -24,8 +24,8 @@ Row = str | Mapping[Column, float]
 RankerKind = Literal["linear", "trees", "other"]
 """Kinds of rankers by what they can promise: linear scores, trees with monotone constraints, everything else."""
 
-DEMANDS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
-"""Arguments of `read_demands` that state demands, which are parameters of rankers, too."""
+CONSTRAINTS = ("signs", "required", "forbidden", "constraints", "max_nonzeros")
+"""Arguments of `read_constraints` that state constraints, which are parameters of rankers, too."""
 
 _SIGNS = {"+": 1.0, "-": -1.0}
 _TERM = (
@@ -36,8 +36,8 @@ _WORD = re.compile(r"[^\s*+\-<>=]+|.")
 
 
 @dataclass(frozen=True)
-class Demands:
-    """Demands on the weights of d columns, all by number.
+class WeightConstraints:
+    """Constraints on the weights of d columns, all by number.
 
     Attributes:
         signs: 1, -1 or 0 (any sign) for each column, (d,).
@@ -52,17 +52,17 @@ class Demands:
 
     @property
     def stated(self) -> tuple[str, ...]:
-        """The parameters that state these demands."""
+        """The parameters that state these constraints."""
         has = self.signs.any(), self.required, self.forbidden, len(self.rows), self.max_nonzeros is not None
-        return tuple(name for name, some in zip(DEMANDS, has, strict=True) if some)
+        return tuple(name for name, some in zip(CONSTRAINTS, has, strict=True) if some)
 
     def __bool__(self) -> bool:
-        """Whether anything is demanded."""
+        """Whether anything is stated."""
         return bool(self.stated)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The demands as parameters of a ranker, which have columns by number."""
+        """The constraints as parameters of a ranker, which have columns by number."""
         rows = tuple({int(j): float(row[j]) for j in np.flatnonzero(row)} for row in self.rows)
         signs = {int(j): "+" if self.signs[j] > 0 else "-" for j in np.flatnonzero(self.signs)}
         columns = {"signs": signs or None, "required": self.required, "forbidden": self.forbidden}
@@ -74,7 +74,7 @@ class Demands:
         return np.vstack([np.diag(self.signs)[self.signs != 0], self.rows])
 
 
-def read_demands(
+def read_constraints(
     d: int,
     names: Sequence[str] | None = None,
     *,
@@ -84,8 +84,8 @@ def read_demands(
     constraints: Iterable[Row] = (),
     max_nonzeros: int | None = None,
     on_error: Callable[[str, str, object], None] | None = None,
-) -> Demands:
-    """Return demands by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
+) -> WeightConstraints:
+    """Return constraints by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
 
     There are d columns, which may have names. They may be features that are made of the columns of a table
     (`ltr.data.kinds`): the name of a table's column stands for its number, with or without a feature for missing
@@ -93,10 +93,10 @@ def read_demands(
     breaks and the value; without it, one ValueError says everything that is wrong.
 
     Examples:
-        >>> demands = read_demands(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
-        >>> demands.inequalities.tolist()
+        >>> constraints = read_constraints(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
+        >>> constraints.inequalities.tolist()
         [[1.0, 0.0, 0.0], [1.0, -2.0, 0.0]]
-        >>> read_demands(2, ["age", "bmi"], required=["bni"], forbidden=["agee"])
+        >>> read_constraints(2, ["age", "bmi"], required=["bni"], forbidden=["agee"])
         Traceback (most recent call last):
         ...
         ValueError: required: there is no column 'bni' (did you mean 'bmi'?)
@@ -135,16 +135,16 @@ def read_demands(
     elif max_nonzeros is not None and len(needed) > max_nonzeros:
         rule = f"at most max_nonzeros = {max_nonzeros} columns may be used, got {len(needed)}"
         wrong("required", rule, [columns.names[at] for at in needed])
-    rows = [row for one in given["constraints"] for row in columns.rows(one)]  # type: ignore[arg-type]
+    rows = [row for one in given["constraints"] for row in columns.rows(one)]
     if found:
         raise ValueError("\n".join(found))
     most = None if max_nonzeros is None else int(max_nonzeros)
-    return Demands(sign, tuple(needed), tuple(unused), np.array(rows).reshape(len(rows), d), most)
+    return WeightConstraints(sign, tuple(needed), tuple(unused), np.array(rows).reshape(len(rows), d), most)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Demanding:
-    """The parameters by which a ranker states constraints on columns, see `read_demands`."""
+class Constrained:
+    """The parameters by which a ranker states constraints on columns, see `read_constraints`."""
 
     signs: Mapping[Column, str] | None = None
     required: Sequence[Column] = ()
@@ -152,20 +152,20 @@ class Demanding:
     constraints: Sequence[Row] = ()
     max_nonzeros: int | None = None
 
-    def _demands(self) -> Demands:
+    def _weight_constraints(self) -> WeightConstraints:
         """Return the constraints by column number, once the number and names of the columns are known."""
         names = getattr(self, "feature_names_in_", None)
-        given = {name: getattr(self, name) for name in DEMANDS}
-        return read_demands(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
+        given = {name: getattr(self, name) for name in CONSTRAINTS}
+        return read_constraints(self.n_features_in_, None if names is None else list(map(str, names)), **given)  # type: ignore[attr-defined]
 
     @property
-    def _demanding(self) -> bool:
+    def _is_constrained(self) -> bool:
         """Whether any constraints are stated."""
-        return any(getattr(self, name) not in (None, (), [], {}) for name in DEMANDS)
+        return any(getattr(self, name) not in (None, (), [], {}) for name in CONSTRAINTS)
 
 
 class _Columns:
-    """Columns by name and number; `wrong` is called with what is wrong with an argument, see `read_demands`."""
+    """Columns by name and number; `wrong` is called with what is wrong with an argument, see `read_constraints`."""
 
     def __init__(self, d: int, names: Sequence[str] | None, wrong: Callable[[str, str, object], None]) -> None:
         self._d, self._named, self._wrong = d, names is not None, wrong
@@ -201,8 +201,9 @@ class _Columns:
         made: Sequence[str] = ()
         if argument == "forbidden" and isinstance(column, str) and self._named:
             made = features_of(column, self.names)
-        found = [self._places[name] for name in made] or [self.find(argument, column)]
-        return [at for at in found if at is not None]
+        if made:
+            return [self._places[name] for name in made]
+        return [at for at in [self.find(argument, column)] if at is not None]
 
     def _no_column(self, word: str) -> str:
         known = nearest(word, self._places) or f"; columns are {', '.join(map(repr, list(self._places)[:3]))}, ..."
