@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from trainers.report.options import option_tables
 from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
 from trainers.report.report import advice, build_page
-from trainers.report.tables import SECTIONS, below_a_start, gain_table, wide_gaps
+from trainers.report.tables import SECTIONS, Promise, below_a_start, gain_table, wide_gaps
 from trainers.report.wording import verdict_text
 
 STAGE = "the exact stage"
@@ -406,6 +407,6 @@ def test_missing_variants_and_undefined_values_are_left_out():
     assert "## Does the proven" in page(made.results)
 
 
-def test_names_in_the_advice_are_shown_as_they_are():
-    text = advice(Evidence(sweep({"*a*_<b>": 1.0}).results))
-    assert text.startswith(r"**Rerank on \*a\*\_<b> (every K")
+@pytest.mark.parametrize(("came", "held"), [(0.4, True), (0.0, True), (0.5, False), (-0.1, False), (math.nan, False)])
+def test_a_promise_is_held_within_its_interval(came, held):
+    assert Promise(SimpleNamespace(low=0.0, high=0.4), came, bound=1.0).held == held
