@@ -682,7 +682,7 @@ class ExactConfig(Section):
         statistic = RankStatistic.parse(self.statistic)
         if not self.enabled:
             rule = "goes with enabled = true only: it binds the exact stage and its base"
-            yield from self.set_beside((*DEMANDS, "demands", "front", "ranges"), rule)
+            yield from self.set_beside((*CONSTRAINTS, "demands", "front", "ranges"), rule)
         if self.spread is not None and self.choose:
             yield "spread", "goes with choose = false only: the choice compares several", self.spread
         elif self.spread is not None and self.base_score is False:
