@@ -162,12 +162,3 @@ def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     ids = [set(plan_of_run(config, "0" * 64).cells) for config in (without, beside)]
     assert ids[0] < ids[1]
     assert len(ids[1] - ids[0]) == 1
-
-
-def test_a_card_does_not_go_with_queries(folder):
-    rows = table().assign(site=np.arange(160) // 20)
-    rows.to_csv(folder / "sites.csv", index=False)
-    data = {"path": str(folder / "sites.csv"), "label": "failed", "query": "site", "drop": ["pump"]}
-    tree = {"name": "sites", "runs_dir": str(folder / "runs"), "data": data, "card": {}}
-    with pytest.raises(ConfigError, match=r"card\.enabled: goes with one list only"):
-        run_experiment(parse_config(tree))

@@ -77,11 +77,7 @@ def test_all_methods_are_compared(results, tmp_path, capsys):
     NEW.to_csv(tmp_path / "new.csv", index=False)
     assert main(["outcome", str(results.folder), str(tmp_path / "new.csv"), "--all"]) == 0
     out = capsys.readouterr().out
-    assert [method for method in ("exact", "logistic_regression", "ranknet") if f"{method}: 200 rows" in out] == [
-        "exact",
-        "logistic_regression",
-        "ranknet",
-    ]
+    assert all(f"{method}: 200 rows" in out for method in ("exact", "logistic_regression", "ranknet"))
     assert "| 2024-W13 |" in out
     assert "| auc |" in out
 
@@ -197,7 +193,6 @@ def test_first_rows_of_lists_by_brute_force():
     ("cells", "positive", "expected"),
     [
         (["yes", None, "no"], "yes", [1, np.nan, 0]),
-        (["no", "no", "no"], "yes", [0, 0, 0]),
         ([1, 0, None], None, [1, 0, np.nan]),
         (["2", "1", ""], "2", [1, 0, np.nan]),
         ([3, 0, 1], None, [3, 0, 1]),
