@@ -390,7 +390,7 @@ def explain(arguments: argparse.Namespace) -> Steps:
     yield "trainers.run.explain", *_DATA
 
     from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
-    from trainers.run.ranges import ranges_of_rows
+    from trainers.run.proofs import ranges_of_rows
 
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)
