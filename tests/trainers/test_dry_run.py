@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from tests.paths import ROOT
-from tests.trainers.test_cli import QUICK, table
+from tests.trainers.conftest import table
 from trainers.cli import main
 from trainers.config.grids import keys_of
 from trainers.display import Display
@@ -18,13 +18,10 @@ SWEEP = '[[grid]]\nexperiments = ["quick.toml"]\nsplits = 2\nmethods = ["ranknet
 
 
 @pytest.fixture
-def workplace(tmp_path, monkeypatch):
-    """A folder with a table, a config and a sweep, and the current one."""
-    (tmp_path / "table.csv").write_text(table())
-    (tmp_path / "quick.toml").write_text(QUICK)
-    (tmp_path / "sweep.toml").write_text(SWEEP)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def workplace(workplace):
+    """The folder with a table and a config, and a sweep in it too."""
+    (workplace / "sweep.toml").write_text(SWEEP)
+    return workplace
 
 
 def said(capsys, *arguments):
