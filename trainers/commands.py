@@ -387,9 +387,9 @@ def explain(arguments: argparse.Namespace) -> Steps:
 
     folder = _find_run(arguments)
     read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
-    yield "trainers.run.explain", *_DATA
+    yield "trainers.run.predict", *_DATA
 
-    from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
+    from trainers.run.predict import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.proofs import ranges_of_rows
 
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}

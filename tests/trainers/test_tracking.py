@@ -31,10 +31,8 @@ def events(folder):
 
 def curves(folder):
     """Steps and values by tag, as TensorBoard reads them."""
-    accumulator = events(folder)
-    return {
-        tag: [(event.step, event.value) for event in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]
-    }
+    found = events(folder)
+    return {tag: [(event.step, event.value) for event in found.Scalars(tag)] for tag in found.Tags()["scalars"]}
 
 
 def logged(path):
@@ -48,9 +46,7 @@ def logged(path):
 
 
 def as_float32(series):
-    return {
-        event_tag(tag): [(step, float(np.float32(value))) for step, value in points] for tag, points in series.items()
-    }
+    return {event_tag(tag): [(step, float(np.float32(x))) for step, x in points] for tag, points in series.items()}
 
 
 def loggers(folder, *names):

@@ -115,16 +115,21 @@ def test_what_reads_a_run_folder_runs_no_code_of_it(stranger, quick_run, capsys,
     else:
         config.write_text(names_code(text, kind))
     for model in run.glob("*/model.json"):  # the ranker names code in every place that has a name
-        state = json.loads(model.read_text())
-        swap(state)
-        record = json.loads((model.parent / "result.json").read_text())
-        model.write_text(json.dumps(state))
-        (model.parent / "result.json").write_text(json.dumps({**record, "files": list(record["files"])}))
+        rewrite(model, swap)
     main(command)
     error = capsys.readouterr().err
     assert not (stranger / "marker").exists(), error
     assert "evil" not in sys.modules
     assert "Traceback" not in error
+
+
+def rewrite(model, change):
+    """Change the state of a ranker in its file, whose hash the record then leaves out."""
+    state, result = json.loads(model.read_text()), model.parent / "result.json"
+    change(state)
+    model.write_text(json.dumps(state))
+    record = json.loads(result.read_text())
+    result.write_text(json.dumps({**record, "files": list(record["files"])}))
 
 
 def swap(state):
@@ -138,13 +143,11 @@ def swap(state):
 
 def test_a_ranker_of_a_class_of_its_own_is_refused_with_the_module_and_its_file(stranger, quick_run, capsys):
     run = shutil.copytree(quick_run, stranger / "runs" / "quick")
-    model = run / "exact" / "model.json"
-    state = json.loads(model.read_text())
-    state["fitted"]["base"]["ranker"] = "Scores"
-    state["fitted"]["base"]["parameters"] = {"estimator": "evil:Scores"}
-    model.write_text(json.dumps(state))
-    record = json.loads((run / "exact" / "result.json").read_text())
-    (run / "exact" / "result.json").write_text(json.dumps({**record, "files": list(record["files"])}))
+
+    def change(state):
+        state["fitted"]["base"] |= {"ranker": "Scores", "parameters": {"estimator": "evil:Scores"}}
+
+    rewrite(run / "exact" / "model.json", change)
     for command in (["predict"], ["explain"], ["export", "-o", "model.onnx"]):
         assert main([*command, "quick", *(["table.csv"] if command[0] != "export" else [])]) == 2
         error = capsys.readouterr().err
