@@ -209,20 +209,14 @@ def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(
     assert not config.folder.exists()
 
 
-@pytest.fixture
-def graded(tmp_path, monkeypatch):
-    """A folder with a sparse file of graded queries and a config that names it, and nothing else but small limits."""
+@pytest.mark.slow
+def test_the_defaults_suit_a_graded_file(tmp_path, monkeypatch, capsys):
     data = grouped(queries=24)
     (tmp_path / "letor.txt").write_text(svmlight(data, range(data.n), qid=True))
-    (tmp_path / "letor.toml").write_text(
-        '[data]\npath = "letor.txt"\n[surrogate]\nmax_steps = 4\n[exact]\nmethod = "local_search"\ntime_limit = 0.3\n'
-    )
+    exact = {"method": "local_search", "time_limit": 0.3}
+    own = {"data": {"path": "letor.txt"}, "surrogate": {"max_steps": 4}, "exact": exact}
+    (tmp_path / "letor.toml").write_text(dump_toml(own))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_the_defaults_suit_a_graded_file(graded, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
     config = load_config("runs/letor/config.toml")
     assert (config.surrogate.losses, config.baselines.methods, config.base) == ((), ("auto",), "auto")
