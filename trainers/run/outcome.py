@@ -63,7 +63,9 @@ class Outcome:
         known = "" if self.known == self.rows else f", of {self.known} of which it is known what came"
         lines = [f"{self.method}: {self.rows} rows{known}"]
         if self.promise is not None:
-            lines.append(_sentence(self.visits, self.promise, self.hits))
+            low, high = math.floor(self.promise.low), math.ceil(self.promise.high)
+            expected = f"expected {spelt(self.promise.value)} hits in {self.visits} visits (90 %: {low} to {high})"
+            lines.append(f"{expected}; found {self.hits}: {_judged(self.promise, self.hits)}")
         if self.gain is not None:
             of, gain = self.gain, Interval(*(self.gain[key] for key in ("expected", "low", "high")))
             lines.append(
@@ -92,13 +94,6 @@ class Outcome:
 
 def _named(promise: Interval) -> Json:
     return dict(zip(("expected", "low", "high"), promise, strict=True))
-
-
-def _sentence(visits: int, promise: Interval, hits: int) -> str:
-    """Return a promise beside what came, in words."""
-    low, high = math.floor(promise.low), math.ceil(promise.high)
-    expected = f"expected {spelt(promise.value)} hits in {visits} visits (90 %: {low} to {high})"
-    return f"{expected}; found {hits}: {_judged(promise, hits)}"
 
 
 def _judged(promise: Interval, came: float) -> str:
