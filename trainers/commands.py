@@ -364,11 +364,11 @@ def outcome(arguments: argparse.Namespace) -> Steps:
     run = _find_run(arguments)
     yield "trainers.run.outcome", *_DATA
 
-    from trainers.run.outcome import came_of_file, methods_of, outcomes
+    from trainers.run.outcome import came_of, methods_of, outcomes
 
     methods = methods_of(run, arguments.method, every=arguments.all)
-    options = {"label": arguments.label, "new_values": arguments.new_values, "note": _noting(arguments)}
-    came = came_of_file(run, arguments.data, **options)
+    given = {"new_values": arguments.new_values, "note": _noting(arguments)}
+    came = came_of(run, arguments.data, arguments.label, **given)
     found = outcomes(run, came, methods, arguments.first)
     if arguments.json:
         _print_json([one.to_dict() for one in found])
@@ -387,10 +387,10 @@ def explain(arguments: argparse.Namespace) -> Steps:
 
     folder = _find_run(arguments)
     read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
-    yield "trainers.run.explain", *_DATA
+    yield "trainers.run.predict", *_DATA
 
-    from trainers.run.explain import chosen_rows, explain_rows, note_of, table_of, to_objects
-    from trainers.run.ranges import ranges_of_rows
+    from trainers.run.predict import chosen_rows, explain_rows, note_of, table_of, to_objects
+    from trainers.run.proofs import ranges_of_rows
 
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
     explanation = explain_rows(folder, arguments.data, arguments.method, **options)

@@ -8,13 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Self
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     Task,
     TextColumn,
     TimeElapsedColumn,
@@ -46,7 +44,7 @@ class Display:
             _DoneColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
             TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-            _PartsColumn(Column(ratio=1, no_wrap=True)),
+            TextColumn("{task.fields[parts]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
             console=self._console,
             transient=True,
             expand=True,
@@ -86,7 +84,7 @@ class Display:
     def doing(self, what: str) -> None:
         """Show what a method does after its steps."""
         for task in self._bar.task_ids:
-            self._bar.update(task, parts=[what])
+            self._bar.update(task, parts=what)
 
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """Show a step of a method, which is done and logged."""
@@ -147,7 +145,7 @@ class Display:
 
     def _start(self, description: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
         self._clear()
-        self._bar.add_task(description, total=total, completed=done, parts=(), limit=limit)
+        self._bar.add_task(description, total=total, completed=done, parts="", limit=limit)
         self._bar.start()
         self._last = time.monotonic()
         if not self._console.is_terminal:  # the first step of a large table may take minutes
@@ -156,7 +154,7 @@ class Display:
     def _show(self, done: int, parts: Sequence[str], line: str, pause: float) -> None:
         """Move the bar, or print a line where the last one is `pause` seconds old."""
         for task in self._bar.task_ids:
-            self._bar.update(task, completed=done, parts=parts)
+            self._bar.update(task, completed=done, parts=", ".join(parts))
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
             self._say(line)
@@ -184,18 +182,3 @@ class _DoneColumn(MofNCompleteColumn):
         if (limit := task.fields["limit"]) is not None:
             return Text(f"max {limit:g} s")
         return Text("") if task.total is None else super().render(task)
-
-
-class _PartsColumn(ProgressColumn):
-    """A column with the texts of a task's field ``parts``: as many as fit, none of them cut."""
-
-    def render(self, task: Task) -> RenderableType:
-        return _Parts(task.fields["parts"])
-
-
-class _Parts(tuple[str, ...]):
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = list(self)
-        while shown and cell_len(", ".join(shown)) > options.max_width:
-            shown.pop()
-        yield Text(", ".join(shown), no_wrap=True)

@@ -184,7 +184,10 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     if isinstance(ranker, SurrogateRanker):
         try:
             with quiet_surrogates():
-                fit_surrogate(ranker, train, task.split.validation, watch.resume)
+                held = task.split.validation
+                validation = None if held is None else (held.X, held.y, held.qid)
+                given = {**units_of(train), **weights_of(train)}
+                ranker.fit(train.X, train.y, qid=train.qid, **given, validation_set=validation, resume=watch.resume)
         except KeyboardInterrupt:
             if ranker.fit_ is None:
                 raise
@@ -226,25 +229,12 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
 
 
-def fit_surrogate(ranker: SurrogateRanker, train: Part, validation: Part | None, resume: dict[str, Any] | None) -> None:
-    """Fit a surrogate to a training set, with a validation set and from a state where there are any."""
-    held = None if validation is None else (validation.X, validation.y, validation.qid)
-    given = {**units_of(train), **weights_of(train)}
-    ranker.fit(train.X, train.y, qid=train.qid, **given, validation_set=held, resume=resume)
-
-
 def fit_auto(
     ranker: AutoRanker, train: Part, rows: pd.DataFrame, on_progress: Callable[[int, int, str], None] | None = None
 ) -> None:
     """Fit the comparison of methods to a training set, whose features are the columns of `rows`."""
     weights = {**weights_of(train), "calibration_weight": train.own_weight}
     ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=on_progress)
-
-
-def _scores_of_base(task: Task, base: Ranker) -> Scores:
-    """Return the scores of a fitted base, of the training rows out of fold where it has kept those."""
-    scores = task.scores_of(base)
-    return _out_of_fold(base, scores) if isinstance(base, AutoRanker) else scores
 
 
 def _out_of_fold(ranker: AutoRanker, scores: Scores) -> Scores:
@@ -342,7 +332,9 @@ def _fit_exact(
         }
         if task.config.exact.choose or task.config.exact.base_score:
             record["list"] |= _reached(ranker, problem)
-    scores, of_base = _scores(task, ranker), _scores_of_base(task, ranker.base_)
+    scores, of_base = _scores(task, ranker), task.scores_of(ranker.base_)
+    if isinstance(ranker.base_, AutoRanker):
+        of_base = _out_of_fold(ranker.base_, of_base)
     record["first_k"] = {"base": task.first_k(of_base), EXACT: task.first_k(scores)}
     if bound is not None:
         checks = [[check.constraint, check.how] for check in check_constraints(ranker)]

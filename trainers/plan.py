@@ -1,12 +1,9 @@
 """The plan of a run or sweep: which results it consists of, and what each of them depends on.
 
 A cell is one result to compute: a method of an experiment on one split. Its id is ``data/split/method-hash``, the hash
-that of everything the result depends on: the data and their SHA-256, the split, the method and its options, and for the
-exact stage the cells whose rankers it starts from. A changed option gives another id, and so another record.
-
-Options that do not concern a method make no cells of their own: in a grid that varies ``exact.top_k`` each surrogate is
-one cell a split. An exact cell starts from all linear rankers that the sweep has for its data and split, and those of
-its experiment that no grid asks for are cells of the sweep too.
+that of everything the result depends on: the data, the split, the method and its options, and for the exact stage the
+cells whose rankers it starts from, all linear ones that the sweep has for its data and split. A changed option gives
+another id, and so another record; options that do not concern a method make no cells of their own.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import itertools
+import operator
 from collections.abc import Iterable, Sequence
 
 from rich.console import RenderableType
@@ -24,10 +25,8 @@ from trainers.tables import folded_table
 from trainers.task.data import Source, Split
 from trainers.task.options import too_long
 
-Parts = list[RenderableType]
 
-
-def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -> Parts:
+def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -> list[RenderableType]:
     """Return what `run_experiment` would compute, for a terminal, and raise the errors that it would raise."""
     config, split = check_data(config, source)
     folder = RunFolder(config.folder)
@@ -41,12 +40,14 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
     columns = []
     if table is not None and split.preparation is not None:
         columns = list(understood(table, split.preparation.encodings_))
+    names, most = split.feature_names, 12
+    some = "" if table is not None else f": {', '.join(names[:most])}{', ...' * (len(names) > most)}"
     rows = [[name, state, f"{limits[name]:g} s" if name in limits else ""] for name, state in states.items()]
     return [
         _heading(f"run {config.name}", unchecked),
         Text(_data_line(config, split)),
         *([] if table is None else [Text(), columns_table(columns), Text()]),
-        Text(f"{len(split.feature_names)} features{'' if table is not None else ': ' + _some(split.feature_names)}"),
+        Text(f"{len(split.feature_names)} features{some}"),
         Text(),
         folded_table(("method", "state", "time limit"), rows, whole=("state", "time limit")),
         Text(),
@@ -94,10 +95,6 @@ def _data_line(config: Config, split: Split) -> str:
     return f"{where}: {len(split.train.y) + len(split.test.y)} rows, {positives} positive; {sizes}{queries}"
 
 
-def _some(names: Sequence[str], most: int = 12) -> str:
-    return ", ".join(names[:most]) + (", ..." if len(names) > most else "")
-
-
 def _folder_line(states: dict[str, str], left: list[str], *, goes_on: bool, fresh: bool) -> str:
     if fresh:
         return "the run in it would be thrown away"
@@ -106,7 +103,7 @@ def _folder_line(states: dict[str, str], left: list[str], *, goes_on: bool, fres
     return f"{len(states) - len(left)} of {len(states)} methods are finished" if left else "everything is finished"
 
 
-def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> Parts:
+def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> list[RenderableType]:
     """Return what `run_sweep` would compute, for a terminal, and raise the errors that it would raise."""
     config = loaded.config
     begun = read_json(config.folder / INDEX, ADVICE)
@@ -117,7 +114,8 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> Parts:
     missing = missing_of(config.folder, cells)
     finished = {cell.id for cell in cells} - {cell.id for cell in missing}
     rows = []
-    for (data, method), members in itertools.groupby(sorted(cells, key=_group), key=_group):
+    group = operator.attrgetter("data", "method")
+    for (data, method), members in itertools.groupby(sorted(cells, key=group), key=group):
         mine = list(members)
         limits = " or ".join(f"{limit:g} s" for limit in sorted(set(map(_limit, mine)) - {0.0}))
         rows.append([data, method, str(len(mine)), str(sum(cell.id in finished for cell in mine) or ""), limits])
@@ -136,10 +134,6 @@ def preview_sweep(loaded: Loaded, source: str, shard: Shard) -> Parts:
         Text(text),
         Text(f"folder {config.folder}: {'new' if begun is None else 'the sweep in it goes on'}"),
     ]
-
-
-def _group(cell: Cell) -> tuple[str, str]:
-    return cell.data, cell.method
 
 
 def _limit(cell: Cell) -> float:

@@ -65,10 +65,11 @@ class RawRows:
     own: Callable[[], pd.DataFrame]  # returns all columns of these rows as the table has them
     queries: NDArray[Any] | None = None  # the query of each row; None for one list
 
-    @property
-    def source(self) -> str:
-        """Name of their table."""
-        return name_of(self.where)
+    def take(self, rows: IntArray, listed: Listed) -> RawRows:
+        """Return some of these rows, by number from 0."""
+        columns = {name: column.take(rows) for name, column in self.columns.items()}
+        queries = None if self.queries is None else self.queries[rows]
+        return RawRows(listed, self.where, columns, self.numbers[rows], lambda: self.own().iloc[rows], queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,20 +192,11 @@ def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.Da
         return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
     if table is None or table.rows is None:
         return None
-    if "path" in frames:
-        cells: Mapping[str, Any] = {name: frames["path"][name] for name in frames["path"]}
-    else:
-        cells = read_file(str(config.data.path), reading, ids=query, numbers=plain).columns
-    size = len(next(iter(cells.values())))
-    left = np.setdiff1d(np.arange(size), table.rows)
-    columns = {name: Column(name, values, decimal=config.data.decimal).take(left) for name, values in cells.items()}
-    queries = None if query is None else np.asarray(cells[query])[left]
     if query is None and table.queries is not None:
-        raise DataError(
-            f"{table.where}: rows without a label need a query column, not a file of sizes beside the table"
-        )
-    own = _own_of(str(config.data.path), frames.get("path"))
-    return RawRows("unlabelled", table.where, columns, left + 1, lambda: own().iloc[left], queries)
+        rule = "rows without a label need a query column, not a file of sizes beside the table"
+        raise DataError(f"{table.where}: {rule}")
+    raw = raw_new(str(config.data.path), frames.get("path"), query, reading, plain)
+    return raw.take(np.setdiff1d(np.arange(len(raw.numbers)), table.rows), "unlabelled")
 
 
 def raw_new(
@@ -523,7 +515,9 @@ def ranking_of(
     today = None
     if learned.today is not None:
         today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
-    rows = Rows(raw.listed, raw.source, features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings))
+    rows = Rows(
+        raw.listed, name_of(raw.where), features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings)
+    )
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
     answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))

@@ -50,7 +50,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Required, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -101,19 +101,14 @@ _Points = list[list[float | None]]
 _Weights = list[float]
 
 
-class _Fitted(TypedDict):
-    """The keys that all records have, also those of runs."""
+class _Record(TypedDict, total=False):
+    """The types of the keys of a record; those of runs have at least the required ones."""
 
-    method: str
-    status: str
-    seconds: float
-    train: _Numbers
-    test: _Numbers
-
-
-class _Record(_Fitted, total=False):
-    """The types of the keys of a record."""
-
+    method: Required[str]
+    status: Required[str]
+    seconds: Required[float]
+    train: Required[_Numbers]
+    test: Required[_Numbers]
     id: str
     data: str
     split: int

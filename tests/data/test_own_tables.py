@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
@@ -25,7 +26,7 @@ from ltr.rankers import LogisticRegressionRanker
 from scripts.messy_table import messy_table, save
 from tests.paths import ROOT
 from trainers.cli import main
-from trainers.commands import check_card
+from trainers.commands import card
 from trainers.config import load_config
 from trainers.config.sections import DataConfig
 from trainers.parser import parse
@@ -417,13 +418,13 @@ def test_every_remedy_that_is_named_works_when_pasted(name, survey, tmp_path, mo
         command = ["card", "t.csv", "--label", given["label"]]
         command += [f"data.{key}={json.dumps(given[key])}" for key in ("drop", "positive") if key in given]
         if name == "labels 1 and 2":  # a card takes grades
-            check_card(parse(command))
+            next(card(parse(command)))
             return
         with pytest.raises(DataError) as refused:
-            check_card(parse(command))
+            next(card(parse(command)))
         command += shlex.split(str(refused.value).partition("arguments for the command: ")[2])
         with contextlib.nullcontext() if solved else pytest.raises(DataError):
-            check_card(parse(command))
+            next(card(parse(command)))
 
 
 def test_each_column_has_its_own_decimal_mark(tmp_path):
@@ -503,7 +504,7 @@ def test_a_test_set_of_its_own_is_prepared_like_the_training_set(finished, tmp_p
 @pytest.mark.parametrize("width", [80, 200])
 def test_check_prints_every_column_whole(finished, capsys, monkeypatch, width):
     monkeypatch.chdir(finished)
-    monkeypatch.setattr("trainers.commands._stdout", lambda console: console(width=width))
+    monkeypatch.setattr("trainers.commands._stdout", lambda: Console(width=width))
     assert main(["check", "survey.csv", "--label", "affair"]) == 0
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= width
@@ -601,7 +602,7 @@ def test_names_of_features_are_known_before_they_are_made(survey, seed):
 def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
     pytest.importorskip("statsmodels")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("trainers.commands._stdout", lambda console: console(width=100))
+    monkeypatch.setattr("trainers.commands._stdout", lambda: Console(width=100))
     page = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
     shown = dict(re.findall(r"^\$ (.+)\n((?:(?!\$ |```).*\n)*)", page, re.MULTILINE))
     table = messy_table()

@@ -26,9 +26,8 @@ from tests.tiers import examples
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.sections import DataConfig
-from trainers.run.explain import explain_rows
 from trainers.run.folder import find_run
-from trainers.run.predict import ranker_of
+from trainers.run.predict import explain_rows, ranker_of
 from trainers.run.rows import rows_of
 from trainers.task.data import split_of
 

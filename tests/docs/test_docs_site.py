@@ -47,16 +47,6 @@ def test_every_public_module_has_a_page_of_the_reference():
     assert {"ltr", "ltr.losses"} < {"ltr", *modules} <= set(docs_hooks.MODULES)
 
 
-@pytest.mark.parametrize(
-    "page",
-    [*DOCS.rglob("*.md"), *(ROOT / name for name in docs_hooks.OUTSIDE)],
-    ids=lambda page: page.relative_to(ROOT).as_posix(),
-)
-def test_links_lead_to_files(page):
-    text = page.read_text(encoding="utf-8")
-    assert [link for link in docs_hooks.links(text) if not (page.parent / link).exists()] == []
-
-
 def test_links_are_those_of_the_site():
     def link(target, page):
         return docs_hooks._link(target, ROOT / page, docs_hooks.OUTSIDE.get(page, page.removeprefix("docs/")))

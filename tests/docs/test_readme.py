@@ -116,10 +116,7 @@ def test_options_on_the_page_are_those_of_the_command(capsys):
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-WORKFLOWS = {
-    path.stem: yaml.safe_load(path.read_text(encoding="utf-8"))
-    for path in (ROOT / ".github" / "workflows").glob("*.yml")
-}
+WORKFLOWS = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in ROOT.glob(".github/workflows/*.yml")]
 
 
 def test_the_citation_is_of_this_version_and_of_the_paper():
@@ -136,7 +133,7 @@ def test_the_citation_is_of_this_version_and_of_the_paper():
 
 
 def test_workflows_and_the_container_file_call_what_is_there():
-    steps = [step for flow in WORKFLOWS.values() for job in flow["jobs"].values() for step in job["steps"]]
+    steps = [step for flow in WORKFLOWS for job in flow["jobs"].values() for step in job["steps"]]
     scripts = re.findall(r"scripts/\w+\.\w+", " ".join(step.get("run", "") for step in steps))
     assert {"scripts/test.sh", "scripts/docs.sh", "scripts/check_wheel.py"} <= set(scripts)
     copied = re.findall(

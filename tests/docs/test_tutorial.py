@@ -181,7 +181,7 @@ def headings(page):
 
 @pytest.mark.parametrize(
     "page",
-    [*(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.glob("*.md"))],
+    [*(DOCS.parent / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))],
     ids=lambda page: page.name,
 )
 def test_links_lead_to_files_and_headings(page):

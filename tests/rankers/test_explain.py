@@ -26,9 +26,8 @@ from ltr.rankers import (
 )
 from trainers.cli import main
 from trainers.ranking import Ranking
-from trainers.run.explain import explain_rows
 from trainers.run.folder import find_run
-from trainers.run.predict import predict_csv
+from trainers.run.predict import explain_rows, predict_csv
 
 STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)

@@ -14,7 +14,7 @@ from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
 from trainers.config.sections import DataConfig, StatisticsConfig
-from trainers.config.toml_text import merged
+from trainers.config.toml_text import dump_toml, merged
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
@@ -53,12 +53,9 @@ def svmlight(data, rows, *, qid):
     return "\n".join(lines) + "\n"
 
 
-def table(data, rows, label=True):
-    lines = [",".join(["shop", *data.feature_names, *(["sold"] if label else [])])]
-    lines += [
-        ",".join([f"s{data.qid[i]:02d}", *map(repr, data.X[i].tolist()), *([str(data.y[i])] if label else [])])
-        for i in rows
-    ]
+def table(data, rows):
+    lines = [",".join(["shop", *data.feature_names, "sold"])]
+    lines += [",".join([f"s{data.qid[i]:02d}", *map(repr, data.X[i].tolist()), str(data.y[i])]) for i in rows]
     return "\n".join(lines) + "\n"
 
 
@@ -77,8 +74,7 @@ def test_queries_are_never_split():
     assert sorted(seen) == list(range(60))
 
 
-@pytest.mark.parametrize("gain", ["exp2", "linear"])
-@pytest.mark.parametrize("empty", ["skip", 0, 1])
+@pytest.mark.parametrize(("gain", "empty"), [("exp2", "skip"), ("exp2", 0), ("linear", 1)])
 def test_means_over_queries_are_those_of_scikit_learn(gain, empty):
     rng = np.random.default_rng(0)
     qid, y, scores = np.repeat([0, 1, 2, 3], 6), rng.integers(0, 4, 24), rng.normal(size=24)
@@ -146,27 +142,15 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
             sizes = np.unique(data.qid[rows], return_counts=True)[1]
             path.with_name(f"{name}.query").write_text("\n".join(map(str, sizes)))
     suffix = ".csv" if kind == "table" else ""
-    columns = 'label = "sold"\nquery = "shop"' if kind == "table" else ""
-    (tmp_path / "own.toml").write_text(
-        f"""[data]
-        path = "a.train{suffix}"
-        test_path = "a.test{suffix}"
-        {columns}
-        [surrogate]
-        losses = ["ranknet"]
-        max_steps = 5
-        [baselines]
-        methods = []
-        [exact]
-        choose = false
-        base = "ranknet"
-        top_k = 4
-        method = "local_search"
-        time_limit = 0.5
-        [statistics]
-        report = []
-        """
-    )
+    own = {
+        "data": {"path": f"a.train{suffix}", "test_path": f"a.test{suffix}"}
+        | ({"label": "sold", "query": "shop"} if kind == "table" else {}),
+        "surrogate": {"losses": ["ranknet"], "max_steps": 5},
+        "baselines": {"methods": []},
+        "exact": {"choose": False, "base": "ranknet", "top_k": 4, "method": "local_search", "time_limit": 0.5},
+        "statistics": {"report": []},
+    }
+    (tmp_path / "own.toml").write_text(dump_toml(own))
     monkeypatch.chdir(tmp_path)
     config = load_config("own.toml")
     split = split_of(config.data, config.seed)
@@ -197,30 +181,23 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
 def test_new_data_without_queries_are_refused(finished, tmp_path):
     config, _ = finished
     (tmp_path / "new.csv").write_text("x0,x1,x2,x3,x4\n1,2,3,4,5\n")
-    with pytest.raises(
-        DataError, match=r"the run ranks by query, so each row's query is needed: in a query column, as"
-    ):
+    with pytest.raises(DataError, match="the run ranks by query, so each row's query is needed: in a query column"):
         predict_csv(RunFolder(config.folder), tmp_path / "new.csv")
 
 
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        (
-            {"surrogate": {"losses": ["ranknet", "logistic"]}},
-            "surrogate.losses[1]: takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regr",
-        ),
+        ({"surrogate": {"losses": ["ranknet", "logistic"]}}, "surrogate.losses[1]: takes labels 0 and 1 only"),
         ({"surrogate": {"certify": True}}, "surrogate.certify: goes with one list only, got true"),
         (
             {"baselines": {"methods": ["logistic_regression", "rankboost"]}},
-            "baselines.methods: must not name rankboost, which learns from one list; surrogate.losses has exponential",
+            "baselines.methods: must not name rankboost",
         ),
         ({"statistics": {"report": ["dcg", "auc"]}}, "statistics.report[1]: takes labels 0 and 1 only"),
         ({"exact": {"statistic": "auc"}}, "exact.statistic: has no sum over queries; wrs, the sum of ranks, has"),
-        (
-            {"exact": {"statistic": "weights(0,1,1,1,1)"}},
-            "exact.statistic: cannot be weights(...): queries differ in length",
-        ),
+        ({"exact": {"statistic": "weights(0,1,1,1,1)"}}, "exact.statistic: cannot be weights(...): queries differ"),
+        ({"card": {}}, "card.enabled: goes with one list only"),
         ({"exact": {"method": "resolved"}}, "exact.method: "),
     ],
 )
@@ -232,20 +209,14 @@ def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(
     assert not config.folder.exists()
 
 
-@pytest.fixture
-def graded(tmp_path, monkeypatch):
-    """A folder with a sparse file of graded queries and a config that names it, and nothing else but small limits."""
+@pytest.mark.slow
+def test_the_defaults_suit_a_graded_file(tmp_path, monkeypatch, capsys):
     data = grouped(queries=24)
     (tmp_path / "letor.txt").write_text(svmlight(data, range(data.n), qid=True))
-    (tmp_path / "letor.toml").write_text(
-        '[data]\npath = "letor.txt"\n[surrogate]\nmax_steps = 4\n[exact]\nmethod = "local_search"\ntime_limit = 0.3\n'
-    )
+    exact = {"method": "local_search", "time_limit": 0.3}
+    own = {"data": {"path": "letor.txt"}, "surrogate": {"max_steps": 4}, "exact": exact}
+    (tmp_path / "letor.toml").write_text(dump_toml(own))
     monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_the_defaults_suit_a_graded_file(graded, capsys):
     assert main(["run", "letor.toml", "--quiet"]) == 0
     config = load_config("runs/letor/config.toml")
     assert (config.surrogate.losses, config.baselines.methods, config.base) == ((), ("auto",), "auto")
@@ -260,7 +231,6 @@ def test_the_defaults_suit_a_graded_file(graded, capsys):
 def test_the_defaults_suit_queries_of_two_classes():
     config = parse_config({"name": "x", "data": {"name": "gaussians"}})
     two = follow_labels(config, Labels(by_query=True, graded=False))
-    assert two.baselines.methods == ("auto",)
     assert (two.exact.statistic, two.exact.top_k, two.statistics) == ("dcg@10", 10, config.statistics)
     assert follow_labels(config, Labels(by_query=False, graded=False)) == config
 
@@ -278,17 +248,6 @@ def test_the_length_of_the_lists_follows_the_statistic(given, expected):
     config = parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": given})
     exact = follow_labels(config, Labels(by_query=True, graded=True)).exact
     assert (exact.statistic, exact.top_k) == expected
-
-
-def test_what_the_user_set_is_refused_before_anything_is_written(graded, capsys):
-    given = ["surrogate.losses=logistic", "statistics.report=auc", "baselines.methods=rankboost", "exact.base=logistic"]
-    assert main(["run", "letor.toml", *given]) == 2
-    err = capsys.readouterr().err
-    for key in ("surrogate.losses[0]", "statistics.report[0]", "baselines.methods"):
-        assert f"  {key}: " in err
-    assert main(["run", "letor.toml", "exact.base=rankboost"]) == 2
-    assert "exact.base: must be a method of this run (auto), got" in capsys.readouterr().err
-    assert not (graded / "runs").exists()
 
 
 @pytest.mark.parametrize(

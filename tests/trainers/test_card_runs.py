@@ -65,10 +65,8 @@ def test_the_run_finds_the_card_that_the_ranker_finds(finished):
     row = next(row for row in results.rows if row.method == "card")
     assert row.status == "optimal"
     assert row.ending == (f"within {found.below:.2%}" if found.below else "optimal")
-    assert (row.train["auc"], row.test["auc"]) == (
-        pytest.approx(found.counts[0].value),
-        pytest.approx(ranker.score(X.iloc[test], y[test])),
-    )
+    assert row.train["auc"] == pytest.approx(found.counts[0].value)
+    assert row.test["auc"] == pytest.approx(ranker.score(X.iloc[test], y[test]))
     assert results.statistics == ("auc", "dcg")
     assert "rows with equal totals count as in random order" in results.caption
 
@@ -162,12 +160,3 @@ def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):
     ids = [set(plan_of_run(config, "0" * 64).cells) for config in (without, beside)]
     assert ids[0] < ids[1]
     assert len(ids[1] - ids[0]) == 1
-
-
-def test_a_card_does_not_go_with_queries(folder):
-    rows = table().assign(site=np.arange(160) // 20)
-    rows.to_csv(folder / "sites.csv", index=False)
-    data = {"path": str(folder / "sites.csv"), "label": "failed", "query": "site", "drop": ["pump"]}
-    tree = {"name": "sites", "runs_dir": str(folder / "runs"), "data": data, "card": {}}
-    with pytest.raises(ConfigError, match=r"card\.enabled: goes with one list only"):
-        run_experiment(parse_config(tree))

@@ -6,6 +6,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import ltr.rankers.choice
@@ -41,12 +42,8 @@ def table(rows=160, label=True):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(rows, 2))
     y = (X.sum(axis=1) + rng.normal(size=rows) > 0.8).astype(int)
-    lines = [
-        [*row, row[0] + 0.3 * noise] for row, noise in zip(X.tolist(), rng.normal(size=rows).tolist(), strict=True)
-    ]
-    if label:
-        lines = [[*line, int(of)] for line, of in zip(lines, y, strict=True)]
-    return "\n".join([",".join(["a", "b", "model_score", "y"][: 3 + label]), *(",".join(map(repr, x)) for x in lines)])
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(model_score=X[:, 0] + 0.3 * rng.normal(size=rows))
+    return (frame.assign(y=y) if label else frame).to_csv(index=False)
 
 
 @pytest.fixture(scope="module")

@@ -21,57 +21,10 @@ import ltr
 from ltr.exact import RerankProblem, certify, solve
 from ltr.rankers import TwoStageRanker
 from tests.paths import ROOT
+from tests.trainers.conftest import table
 from trainers.cli import main
 from trainers.files import RunError
 from trainers.run.folder import find_run
-
-QUICK = """
-[data]
-path = "table.csv"
-label = "failed"
-drop = ["id"]
-[surrogate]
-losses = ["ranknet"]
-max_steps = 5
-[baselines]
-methods = ["logistic_regression"]
-[exact]
-choose = false
-top_k = 20
-method = "local_search"
-time_limit = 0.1
-[tracking]
-figures = false
-"""
-
-
-def table(rows=80, seed=0):
-    """A table of machines: id, two features, label."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(rows, 2)) * [1.0, 30.0]
-    y = (X @ [1.0, 0.03] + rng.normal(size=rows) > 0.5).astype(int)
-    lines = [f"{i:03d},{a!r},{b!r},{label}" for i, ((a, b), label) in enumerate(zip(X.tolist(), y, strict=True))]
-    return "\n".join(["id,age,hours,failed", *lines]) + "\n"
-
-
-@pytest.fixture
-def workplace(tmp_path, monkeypatch):
-    """A folder with a table and a config, and the current one."""
-    (tmp_path / "table.csv").write_text(table())
-    (tmp_path / "quick.toml").write_text(QUICK)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("LTR_DATA", raising=False)
-    return tmp_path
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A finished run to predict with; tests do not write to it."""
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "table.csv").write_text(table())
-    (folder / "quick.toml").write_text(QUICK)
-    assert main(["run", str(folder / "quick.toml"), f"runs_dir={folder / 'runs'}", "--quiet"]) == 0
-    return folder / "runs" / "quick"
 
 
 def test_run_prints_the_table_and_goes_on(workplace, capsys):
@@ -160,18 +113,18 @@ def read_csv(text):
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
+def test_predict_ranks_new_rows_by_column_name(quick_run, tmp_path, capsys):
     rows = [line.split(",") for line in table(rows=50, seed=7).splitlines()]
     # other order of columns, no label, ids that must stay as they are
     new = tmp_path / "new.csv"
     new.write_text("\n".join(f"{hours},{name},{age}" for name, age, hours, _ in rows) + "\n")
-    assert main(["predict", str(finished), str(new)]) == 0
+    assert main(["predict", str(quick_run), str(new)]) == 0
     ranked = read_csv(capsys.readouterr().out)
     assert [int(row["position"]) for row in ranked] == list(range(1, 51))
     scores = [float(row["score"]) for row in ranked]
     assert scores == sorted(scores, reverse=True)
     X = pd.DataFrame({name: [float(row[at]) for row in rows[1:]] for name, at in (("hours", 2), ("age", 1))})
-    ranker = TwoStageRanker.load(finished / "exact" / "model.json")
+    ranker = TwoStageRanker.load(quick_run / "exact" / "model.json")
     order = np.argsort(-ranker.decision_function(X), kind="stable")
     assert [int(row["row"]) - 1 for row in ranked] == order.tolist()
     assert [row["stage"] == "reranked" for row in ranked] == ranker.reranked(X)[order].tolist()
@@ -180,11 +133,11 @@ def test_predict_ranks_new_rows_by_column_name(finished, tmp_path, capsys):
     assert scores == ranker.decision_function(X)[order].tolist()
 
 
-def test_predict_writes_a_file_and_takes_a_method(finished, tmp_path, capsys):
+def test_predict_writes_a_file_and_takes_a_method(quick_run, tmp_path, capsys):
     new = tmp_path / "new.tsv"
     new.write_text("score\tage\thours\n" + "\n".join(f"{i}\t{i}\t{-i}" for i in range(5)))
     output = tmp_path / "ranked.csv"
-    assert main(["predict", str(finished), str(new), "--method", "ranknet", "-o", str(output)]) == 0
+    assert main(["predict", str(quick_run), str(new), "--method", "ranknet", "-o", str(output)]) == 0
     assert capsys.readouterr().out == ""
     ranked = read_csv(output.read_text())
     # the table has a column named score: ours step aside
@@ -202,11 +155,11 @@ DAMAGE = [
 
 
 @pytest.mark.parametrize(("name", "text", "command"), DAMAGE)
-def test_a_damaged_file_of_a_run_is_named(finished, tmp_path, capsys, name, text, command):
+def test_a_damaged_file_of_a_run_is_named(quick_run, tmp_path, capsys, name, text, command):
     run = tmp_path / "quick"
-    shutil.copytree(finished, run)
+    shutil.copytree(quick_run, run)
     (run / name).write_text(text)
-    arguments = [str(finished.parents[1] / word) for word in command[1:]]
+    arguments = [str(quick_run.parents[1] / word) for word in command[1:]]
     assert main([command[0], str(run), *arguments]) == 2
     err = capsys.readouterr().err
     assert f"{name.rpartition('/')[2]}: cannot be read or is damaged" in err
@@ -232,18 +185,18 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert not (workplace / "runs").exists()
 
 
-def test_predict_refuses_methods_it_has_not(finished, tmp_path, capsys):
-    arguments = ["predict", str(finished), str(finished.parents[1] / "table.csv")]
+def test_predict_refuses_methods_it_has_not(quick_run, tmp_path, capsys):
+    arguments = ["predict", str(quick_run), str(quick_run.parents[1] / "table.csv")]
     assert main([*arguments, "--method", "svm"]) == 2
     assert "--method must be one of exact, logistic_regression, ranknet, got 'svm'" in capsys.readouterr().err
     assert main([*arguments, "-o", str(tmp_path / "no" / "where.csv")]) == 2
     assert "--output: cannot write" in capsys.readouterr().err
 
 
-def test_a_run_is_found_by_path_or_by_name(finished):
-    assert find_run("quick", finished.parent).path == finished
+def test_a_run_is_found_by_path_or_by_name(quick_run):
+    assert find_run("quick", quick_run.parent).path == quick_run
     with pytest.raises(RunError, match="did you mean 'quick'"):
-        find_run("quik", finished.parent)
+        find_run("quik", quick_run.parent)
 
 
 def shell(command, **options):
@@ -255,8 +208,8 @@ def shell(command, **options):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
-def test_output_that_cannot_be_written_is_one_message(finished):
-    done = shell(f"ltr show {finished} > /dev/full")
+def test_output_that_cannot_be_written_is_one_message(quick_run):
+    done = shell(f"ltr show {quick_run} > /dev/full")
     assert (done.returncode, done.stderr) == (2, "ltr: error: standard output: No space left on device\n")
     done = shell("ltr options | true; echo ${PIPESTATUS[0]}")
     assert (done.stdout.strip() in ("141", "0"), done.stderr) == (True, "")

@@ -38,18 +38,8 @@ def test_rankers_have_the_options_of_the_config():
 
 # keys that a section has beside the arguments of its rankers
 ELSEWHERE = {
-    "losses",
-    "certify",
-    "enabled",
-    "base",
-    "certificate",
-    "front",  # this and `ranges` are of the list that a run reranks
-    "ranges",
-    "top_k",
-    "choose",
-    "base_score",
-    "spread",
-    *SOLVE_LIMITS,
+    *("losses", "certify", "enabled", "base", "certificate", "top_k", "choose", "base_score", "spread", *SOLVE_LIMITS),
+    *("front", "ranges"),  # of the list that a run reranks
 }
 
 

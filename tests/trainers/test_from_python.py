@@ -11,6 +11,7 @@ import pytest
 import ltr
 from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.config import parse_config
+from trainers.config.toml_text import unflat
 from trainers.files import RunError
 
 SMALL = {
@@ -70,7 +71,8 @@ def test_ranked_rows_are_those_of_the_test_set_by_the_scores_of_the_ranker(finis
 def test_a_folder_goes_on_and_a_temporary_one_ends_with_its_results(tmp_path):
     first = ltr.experiment(ONE, data={"name": "gaussians"}, folder=tmp_path / "runs" / "one")
     record = (tmp_path / "runs" / "one" / "ranknet" / "result.json").stat().st_mtime_ns
-    again = ltr.experiment(parse_config({"name": "other", **NESTED_ONE}), folder=str(tmp_path / "runs" / "one"))
+    nested = unflat({"name": "other", "data.name": "gaussians", **ONE})
+    again = ltr.experiment(parse_config(nested), folder=str(tmp_path / "runs" / "one"))
     assert again == first
     assert (tmp_path / "runs" / "one" / "ranknet" / "result.json").stat().st_mtime_ns == record
     results = ltr.experiment(ONE, data={"name": "gaussians"})
@@ -82,17 +84,11 @@ def test_a_folder_goes_on_and_a_temporary_one_ends_with_its_results(tmp_path):
     assert ranker.coef_.shape == (2,)
 
 
-NESTED_ONE = {
-    "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"], "max_steps": 3},
-    "baselines": {"methods": []}, "exact": {"enabled": False},
-}  # fmt: skip
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_frame_of_any_library(frame, library):
-    given = (
-        frame if library == "pandas" else pl.DataFrame(frame.astype(object).where(frame.notna(), None).to_dict("list"))
-    )
+    given = frame
+    if library == "polars":
+        given = pl.DataFrame(frame.astype(object).where(frame.notna(), None).to_dict("list"))
     results = ltr.experiment(ONE, data=given, label="ill")
     ranked = results.ranked
     own = frame if library == "pandas" else frame.reset_index(drop=True)

@@ -78,11 +78,6 @@ def test_the_numbers_of_a_page_agree(options):
     assert [entry.id for entry in answer.entries] == first["id"].tolist()
     assert all(np.diff(frame["chance"]) <= 0)
     assert answer.found.hits.value == pytest.approx(answer.found.precision.value * answer.found.visits)
-
-
-@pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
-def test_an_answer_is_the_same_after_json(options):
-    answer = ranked(**options).answer
     assert Answer.from_dict(json.loads(json.dumps(answer.to_dict(), allow_nan=False))) == answer
 
 
@@ -145,7 +140,6 @@ def test_what_was_found_is_what_counting_finds(seed):
     found = Evidence(labels, scores, lists, today=today).found(visits)
 
     def caught(order):
-        groups = [np.arange(n)] if lists is None else [np.flatnonzero(lists == g) for g in range(lists.max() + 1)]
         return sum(labels[rows[np.argsort(-order[rows])][:visits]].sum() for rows in groups)
 
     groups = [np.arange(n)] if lists is None else [np.flatnonzero(lists == g) for g in range(lists.max() + 1)]
@@ -176,21 +170,14 @@ def test_what_was_found_does_not_depend_on_the_order_of_tied_rows(queries):
     found, many = in_order(np.arange(60)), [in_order(rng.permutation(60)) for _ in range(5)]
     assert [one.today.value for one in many] == pytest.approx([found.today.value] * 5)
     assert found.hits.value == pytest.approx(found.chance)
-    drawn = []
-    for _ in range(2000):
-        drawn.append(0.0)
-        for one in range(queries):
-            rows = rng.permutation(np.arange(60) if lists is None else np.flatnonzero(lists == one))
-            drawn[-1] += labels[rows[np.argsort(-today[rows], kind="stable")[:visits]]].sum()
-    assert found.today.value == pytest.approx(np.mean(drawn), abs=0.15)
-
-
-@pytest.mark.parametrize("hits_first", [True, False])
-def test_a_constant_column_is_as_good_as_chance(hits_first):
-    table = table_of().assign(always=1.0).sort_values("ill", ascending=not hits_first, kind="stable")
-    answer = ltr.rank(table, label="ill", visits=40, today="always", methods=["logistic"]).answer
-    assert answer.found.today.value == pytest.approx(answer.found.chance)
-    assert not any("always" in warning for warning in answer.warnings)
+    expected = 0.0  # tied rows share the places that they take together
+    for one in range(queries):
+        rows = np.arange(60) if lists is None else np.flatnonzero(lists == one)
+        above = [(today[rows] > today[row]).sum() for row in rows]
+        tied = [(today[rows] == today[row]).sum() for row in rows]
+        shares = np.clip((visits - np.array(above)) / np.array(tied), 0, 1)
+        expected += (labels[rows] * shares).sum()
+    assert found.today.value == pytest.approx(expected)
 
 
 def test_rows_of_a_group_are_resampled_together():
@@ -205,19 +192,17 @@ def test_rows_of_a_group_are_resampled_together():
     assert lengths[2] < 0.5 * lengths[0]
 
 
-@pytest.mark.parametrize("suffix", [".tsv"])
-def test_files_frames_and_shuffled_columns_give_the_same_page(tmp_path, monkeypatch, capsys, suffix):
+def test_files_frames_and_shuffled_columns_give_the_same_page(tmp_path, monkeypatch, capsys):
     table = table_of(400)
     learned, new = table[:300], table[300:].drop(columns="ill")
-    separator = "," if suffix == ".csv" else "\t"
-    learned.to_csv(tmp_path / f"t{suffix}", index=False, sep=separator)
-    new[new.columns[::-1]].to_csv(tmp_path / f"n{suffix}", index=False, sep=separator)
+    learned.to_csv(tmp_path / "t.tsv", index=False, sep="\t")
+    new[new.columns[::-1]].to_csv(tmp_path / "n.tsv", index=False, sep="\t")
     options = {"label": "ill", "visits": 20, "today": "risk_score", "methods": ["logistic"]}
     frames = ltr.rank(learned, new=new[new.columns[[3, 1, 2, 0, 4]]], **options).answer
-    files = ltr.rank(tmp_path / f"t{suffix}", new=tmp_path / f"n{suffix}", **options).answer
+    files = ltr.rank(tmp_path / "t.tsv", new=tmp_path / "n.tsv", **options).answer
     monkeypatch.chdir(tmp_path)
-    asked = [f"t{suffix}", "--label", "ill", "--visits", "20", "--today", "risk_score", "--methods", "logistic"]
-    assert main(["rank", *asked, "--new", f"n{suffix}", "-o", "out", "--json", "-q"]) == 0
+    asked = ["t.tsv", "--label", "ill", "--visits", "20", "--today", "risk_score", "--methods", "logistic"]
+    assert main(["rank", *asked, "--new", "n.tsv", "-o", "out", "--json", "-q"]) == 0
     command = Answer.from_dict(json.loads(capsys.readouterr().out))
     assert command == files
     for one, other in zip(frames.entries, files.entries, strict=True):
@@ -300,11 +285,6 @@ def test_lines_hold_the_width(width, long):
     assert text.isascii()
 
 
-def changed(change):
-    table = table_of(400)
-    return change(table)
-
-
 def with_leak(table):
     table["cost_of_treatment"] = np.where(table["ill"] == "yes", 100.0, 0.0) + np.arange(len(table)) % 7
     return table
@@ -324,7 +304,7 @@ def with_perfect_today(table):
 WARNINGS = {
     "leak": (with_leak, {}, "cost_of_treatment alone tells hits"),
     "few hits": (with_few_hits, {}, "Only 8 of the 400 labelled rows are hits"),
-    "today may be better": (with_perfect_today, {"today": "risk_score", "simplicity": None}, "risk_score"),
+    "today may be better": (with_perfect_today, {"today": "risk_score"}, "risk_score"),
     "own rows": (lambda table: table, {}, "No new rows were given"),
     "too many visits": (lambda table: table, {"visits": 999}, "999 visits are more than the 400 rows"),
 }
@@ -333,8 +313,7 @@ WARNINGS = {
 @pytest.mark.parametrize(("change", "options", "warning"), WARNINGS.values(), ids=WARNINGS)
 def test_warnings(change, options, warning):
     options = {"visits": 30, "methods": ["logistic"], **options}
-    options.pop("simplicity", None)
-    answer = ltr.rank(changed(change), label="ill", **options).answer
+    answer = ltr.rank(change(table_of(400)), label="ill", **options).answer
     assert any(warning in one for one in (*answer.learned.warnings, *answer.warnings, headline(answer)))
 
 
@@ -394,7 +373,10 @@ def test_a_folder_ranks_other_rows_as_the_ranking_did(ranking, tmp_path):
     loaded = Ranking.load(folder)
     assert loaded.answer == ranking.answer
     others = table_of(120, seed=5).drop(columns="ill")
-    assert loaded.rank(others, visits=9).answer == ranking.rank(others, visits=9).answer
+    again = ranking.rank(others, visits=9)
+    assert loaded.rank(others, visits=9).answer == again.answer
+    chances = loaded.ranker.predict_proba(others)[:, 1]
+    assert again.ranked.set_index("row")["chance"].sort_index().to_numpy() == pytest.approx(chances)
     rows = pd.read_csv(folder / "list.csv")
     assert rows.columns[:2].tolist() == ["position", "chance"]
     assert rows["patient"].tolist() == ranking.ranked["id"].tolist()
@@ -517,16 +499,10 @@ def test_other_visits_and_rows_of_a_run_change_its_page_alone(runs, capsys):
 
 
 MISTAKES = {
-    "columns": (
-        ["--label", "il", "--visits", "5", "--today", "risk"],
-        ["no label column 'il'", "today's scores 'risk'"],
-    ),
+    "columns": (["--label", "il", "--visits", "5", "--today", "risk"], ["no label column 'il'", "scores 'risk'"]),
     "visits": (["--label", "ill"], ["--visits K"]),
     "today is the label": (["--label", "ill", "--visits", "5", "--today", "ill"], ["neither dropped nor the label"]),
-    "files": (
-        ["--label", "ill", "--visits", "5", "--new", "nwe.csv"],
-        ["nwe.csv: no such file (did you mean 'new.csv'?)"],
-    ),
+    "files": (["--label", "ill", "--visits", "5", "--new", "nwe.csv"], ["nwe.csv: no such file (did you mean 'new.c"]),
     "folder": (["--label", "ill", "--visits", "5", "-o", "."], ["holds other files"]),
     "new rows": (["--label", "ill", "--visits", "5", "--new", "bare.csv"], ["no feature column", "no column of ids"]),
 }
@@ -574,8 +550,6 @@ def test_wrong_arguments_from_python():
         ltr.rank(table, label="ill", visits=5, lable="ill")
     with pytest.raises(ValueError, match=r"answer\.visits"):
         ltr.rank(table, label="ill", visits=0)
-    with pytest.raises(ValueError, match="no label column"):
-        ltr.rank(table, label="il", visits=5)
 
 
 def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
@@ -615,10 +589,3 @@ def test_grades_above_0_are_hits():
     assert answer.learned.hit == "grade above 0"
     assert answer.learned.hits == int((table["grade"][:400] > 0).sum())
     assert 0 < answer.expected.value <= answer.visits == 20
-
-
-def test_a_ranker_of_the_page_says_the_same_chances(ranking):
-    new = table_of()[500:].drop(columns="ill")
-    chances = ranking.ranker.predict_proba(new)[:, 1]
-    by_row = ranking.ranked.set_index("row")["chance"].sort_index()
-    assert by_row.to_numpy() == pytest.approx(chances)

@@ -58,11 +58,9 @@ def test_every_method_learns_from_the_weights(finished):
     assert split.feature_names == ("a", "b")
     assert {0.0, 1.0, 2.5, 10.0} == set(train.weight)
     given = {"sample_weight": train.weight}
-    expected = {
-        "ranknet(pairs=sum)": SurrogateRanker("ranknet(pairs=sum)", max_steps=60).fit(train.X, train.y, **given).coef_,
-        "p_norm_push(p=2)": SurrogateRanker("p_norm_push(p=2)", max_steps=60).fit(train.X, train.y, **given).coef_,
-        "logistic_regression": LogisticRegressionRanker().fit(train.X, train.y, **given).coef_,
-    }
+    rankers = {name: SurrogateRanker(name, max_steps=60) for name in ("ranknet(pairs=sum)", "p_norm_push(p=2)")}
+    rankers["logistic_regression"] = LogisticRegressionRanker()
+    expected = {name: ranker.fit(train.X, train.y, **given).coef_ for name, ranker in rankers.items()}
     run = finished / "runs" / "clicks"
     for method, weights in expected.items():
         record = json.loads((run / method / "result.json").read_text())
@@ -129,9 +127,8 @@ def test_a_run_chooses_by_weighted_gains(finished, tmp_path, monkeypatch):
 def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path):
     clicks().to_csv(tmp_path / "clicks.csv", index=False)
     clicks(40, seed=1).drop(columns="w").to_csv(tmp_path / "test.csv", index=False)
-    options = DataConfig(
-        path=str(tmp_path / "clicks.csv"), test_path=str(tmp_path / "test.csv"), label="clicked", weight="w"
-    )
+    paths = {"path": str(tmp_path / "clicks.csv"), "test_path": str(tmp_path / "test.csv")}
+    options = DataConfig(**paths, label="clicked", weight="w")
     split = split_of(options, 0)
     np.testing.assert_array_equal(split.train.weight, clicks()["w"])
     assert split.test.weight is None

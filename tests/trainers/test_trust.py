@@ -13,7 +13,7 @@ from ltr.rankers import Ranker
 from ltr.rankers.files import KINDS
 from ltr.statistics import RankStatistic
 from tests.tiers import thinned
-from tests.trainers.test_cli import QUICK, table
+from tests.trainers.conftest import write_quick
 from trainers.cli import main
 from trainers.config import sections
 
@@ -50,8 +50,7 @@ NAMES = {
 @pytest.fixture
 def stranger(tmp_path, monkeypatch):
     """A folder with a module that leaves a mark when it is imported, a table, and a config beside them."""
-    (tmp_path / "table.csv").write_text(table())
-    (tmp_path / "quick.toml").write_text(QUICK)
+    write_quick(tmp_path)
     (tmp_path / "evil.py").write_text(EVIL.format(marker=str(tmp_path / "marker")))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
@@ -62,18 +61,6 @@ def stranger(tmp_path, monkeypatch):
     sections._wrong_estimator.cache_clear()
     yield tmp_path
     sys.modules.pop("evil", None)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A folder with a finished run of the quick config."""
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "table.csv").write_text(table())
-    (folder / "quick.toml").write_text(QUICK)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        assert main(["run", "quick.toml", "-q"]) == 0
-    return folder / "runs" / "quick"
 
 
 def names_code(text, kind):
@@ -116,8 +103,8 @@ READING = [
 
 
 @pytest.mark.parametrize(("kind", "command"), thinned(3, [*NAMES], READING))
-def test_what_reads_a_run_folder_runs_no_code_of_it(stranger, finished, capsys, kind, command):
-    run = shutil.copytree(finished, stranger / "runs" / "quick")
+def test_what_reads_a_run_folder_runs_no_code_of_it(stranger, quick_run, capsys, kind, command):
+    run = shutil.copytree(quick_run, stranger / "runs" / "quick")
     shutil.copy(stranger / "evil.py", run)
     config = run / "config.toml"
     text = config.read_text()
@@ -128,16 +115,21 @@ def test_what_reads_a_run_folder_runs_no_code_of_it(stranger, finished, capsys, 
     else:
         config.write_text(names_code(text, kind))
     for model in run.glob("*/model.json"):  # the ranker names code in every place that has a name
-        state = json.loads(model.read_text())
-        swap(state)
-        record = json.loads((model.parent / "result.json").read_text())
-        model.write_text(json.dumps(state))
-        (model.parent / "result.json").write_text(json.dumps({**record, "files": list(record["files"])}))
+        rewrite(model, swap)
     main(command)
     error = capsys.readouterr().err
     assert not (stranger / "marker").exists(), error
     assert "evil" not in sys.modules
     assert "Traceback" not in error
+
+
+def rewrite(model, change):
+    """Change the state of a ranker in its file, whose hash the record then leaves out."""
+    state, result = json.loads(model.read_text()), model.parent / "result.json"
+    change(state)
+    model.write_text(json.dumps(state))
+    record = json.loads(result.read_text())
+    result.write_text(json.dumps({**record, "files": list(record["files"])}))
 
 
 def swap(state):
@@ -149,15 +141,13 @@ def swap(state):
             state[key] = {"loss": "evil:Loss", "statistic": "evil:evil", "estimator": "evil:Scores"}[key]
 
 
-def test_a_ranker_of_a_class_of_its_own_is_refused_with_the_module_and_its_file(stranger, finished, capsys):
-    run = shutil.copytree(finished, stranger / "runs" / "quick")
-    model = run / "exact" / "model.json"
-    state = json.loads(model.read_text())
-    state["fitted"]["base"]["ranker"] = "Scores"
-    state["fitted"]["base"]["parameters"] = {"estimator": "evil:Scores"}
-    model.write_text(json.dumps(state))
-    record = json.loads((run / "exact" / "result.json").read_text())
-    (run / "exact" / "result.json").write_text(json.dumps({**record, "files": list(record["files"])}))
+def test_a_ranker_of_a_class_of_its_own_is_refused_with_the_module_and_its_file(stranger, quick_run, capsys):
+    run = shutil.copytree(quick_run, stranger / "runs" / "quick")
+
+    def change(state):
+        state["fitted"]["base"] |= {"ranker": "Scores", "parameters": {"estimator": "evil:Scores"}}
+
+    rewrite(run / "exact" / "model.json", change)
     for command in (["predict"], ["explain"], ["export", "-o", "model.onnx"]):
         assert main([*command, "quick", *(["table.csv"] if command[0] != "export" else [])]) == 2
         error = capsys.readouterr().err
@@ -190,8 +180,8 @@ def test_nothing_named_is_imported_where_code_may_not_run(stranger):
         assert RankStatistic.parse("evil:evil").weights(2).tolist() == [0.5, 1.0]
 
 
-def test_a_saved_ranker_is_read_without_what_it_names(stranger, finished):
-    state = json.loads((finished / "ranknet" / "model.json").read_text())
+def test_a_saved_ranker_is_read_without_what_it_names(stranger, quick_run):
+    state = json.loads((quick_run / "ranknet" / "model.json").read_text())
     swap(state)
     path = stranger / "model.json"
     path.write_text(json.dumps(state))

@@ -163,10 +163,6 @@ def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]
 
     `wanted` are sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty. A `ConfigError` names
     those that there are not.
-
-    Examples:
-        >>> [key for key, default, meaning in keys_of(["exact.top_k", "tracking"])[""]]
-        ['exact.top_k', 'tracking.loggers', 'tracking.every', 'tracking.figures']
     """
     of_sweep = [*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid.")]
     of_search = list(describe_keys(TuneConfig, "tune."))

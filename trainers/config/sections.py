@@ -242,9 +242,7 @@ class DataConfig(Section):
     path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
     test_path: _Name = option(None, "file of the test set; path is split when left out")
     validation_path: _Name = option(
-        None,
-        "file of the rows to validate by while training; a part of the training set when left out. Linear surrogates "
-        "with a convex loss are measured there, but need no early stopping",
+        None, "file of rows to validate by while training; a part of the training set when left out"
     )
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
     label: _Name = option(None, "label column of your table: 0 and 1, yes and no, with queries also 2, 3, ...")
@@ -253,28 +251,22 @@ class DataConfig(Section):
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
     group: _Name = option(
-        None, "column of your table that tells which rows belong together, as a patient's visits: no split divides them"
+        None, "column that tells which rows belong together, as a patient's visits; no split divides them"
     )
     time: _Name = option(
         None,
-        "column of your table with the time of each row: dates, weeks such as 2024-W22 or numbers. The earliest rows "
-        "train, the last ones test; it is no feature",
+        "column with the time of each row: dates, weeks such as 2024-W22 or numbers; the earliest train",
     )
     time_to_event: _Name = option(
         None,
-        "column of your table with the time until an event, or until a row was last seen without it; label is the "
-        "column that says whether the event happened. Cards alone take it",
+        "column with the time until an event, which label says happened, or until a row was last seen; for cards alone",
     )
     treatment: _Name = option(
-        None,
-        "column of your table that says which rows were treated; label is their outcome, any number. Cards alone take "
-        "it",
+        None, "column that says which rows were treated; label is their outcome, any number; for cards alone"
     )
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
     positive_weight: Annotated[float | Literal["balanced"] | None, _POSITIVE_WEIGHT] = option(
-        None,
-        "weight of rows with labels above 0 in training, where the others have 1, times data.weight; "
-        "balanced gives both the same total weight",
+        None, "factor of data.weight for labels above 0; balanced gives both kinds of labels the same total weight"
     )
     drop: Names = option((), "columns of your table that are not features, such as ids")
     features: Names | None = option(None, "feature columns of your table; all others when left out")
@@ -287,7 +279,7 @@ class DataConfig(Section):
         None, "first of the hundred years that years of two digits stand for, such as 1930"
     )
     unlabelled: Literal["drop"] | None = option(
-        None, "drop leaves out rows without a label; they are an error otherwise"
+        None, "drop leaves out rows without a label, which are an error otherwise"
     )
     train_fraction: float = option(
         0.5, "share of the rows (queries) used for training; with time, of the earliest", gt=0, lt=1
@@ -295,9 +287,7 @@ class DataConfig(Section):
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
     dtype: Literal["auto", "float32", "float64"] = option(
-        "auto",
-        "type of the features of sparse text: float32 takes half the memory and keeps seven digits; auto takes it "
-        "where no value is rounded",
+        "auto", "type of the features of sparse text: float32 halves the memory; auto takes it where nothing is rounded"
     )
 
     def clashes(self) -> Iterator[Clash]:
@@ -396,7 +386,7 @@ class SurrogateConfig(Section):
     scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
     hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
         None,
-        "widths of the hidden layers of an mlp, (256, 128) when left out; of those before the attention, (64,)",
+        "widths of the hidden layers, by default (256, 128) of an mlp, (64,) before attention",
         min_length=1,
         strict=False,
     )
@@ -406,9 +396,7 @@ class SurrogateConfig(Section):
         0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention", ge=0, lt=1
     )
     layer_norm: bool = option(False, "normalise the hidden layers of an mlp")
-    scale: ScaleName = option(
-        "standardize", "features by standardize, or by quantile: normal whatever their tails, for neural scorers"
-    )
+    scale: ScaleName = option("standardize", "features by standardize, or by quantile, for neural scorers")
     optimizer: OptimizerName = option("lbfgs", "lbfgs for linear scorers, adam for neural ones")
     max_steps: StrictInt = option(1000, "largest number of optimizer steps; 200 for neural scorers", ge=1)
     learning_rate: float = option(0.01, "learning rate of adam; 0.001 for neural scorers", gt=0)
@@ -479,7 +467,7 @@ class RankBoostConfig(Section):
 
     rounds: StrictInt = option(100, "boosting rounds", ge=1)
     thresholds: Annotated[int | str, _whole_or("all", 1)] = option(
-        255, 'largest number of cuts tried for each feature, or "all"'
+        255, 'largest number of cuts for each feature, or "all"'
     )
     step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
@@ -514,13 +502,9 @@ class AutoConfig(Section):
         "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
         "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
-    today: _Name = option(
-        None, "column of the scores by which rows are ranked today: to compare with, and one of the methods"
-    )
+    today: _Name = option(None, "column of the scores of today, to compare with, which is one of the methods")
     simplicity: float = option(
-        -2.0,
-        "how much worse than the blend a simpler method may do and still be taken, in standard deviations of the "
-        "difference; with -2 it must be better by two",
+        -2.0, "how much worse than the blend, in standard deviations, a simpler method may be and still be taken"
     )
 
 
@@ -607,8 +591,7 @@ class ExactConfig(Section):
     )
     base_score: Annotated[bool | str, _YES_NO_OR_COLUMN] = option(
         False,
-        "correct the base score instead of replacing it: true, or the column of the data that holds the scores "
-        "of a model from elsewhere, which then is the base",
+        "correct the base score, not replace it: true, or the column of scores from elsewhere, which then is the base",
     )
     spread: float | None = option(
         None, "how far weights around the base order may spread; the full optimum when left out", gt=0
@@ -646,14 +629,13 @@ class ExactConfig(Section):
     )
     ranges: float = option(
         0.0,
-        "seconds for the places that each row of the list takes over all scorers within 1 % of the best; 0 for none",
+        "seconds for the places of each row of the list over all scorers within 1 % of the best; 0 for none",
         ge=0,
         free=True,
     )
     front: Annotated[StrictStr, AfterValidator(_measured)] | None = option(
         None,
-        "what another measure of the list costs, found within time_limit once more: what a demand measures, such as "
-        '"exposure(sex = F)"',
+        'what this measure of the list costs, such as "exposure(sex = F)", found within time_limit once more',
         free=True,
     )
     seed: Seed | None = option(None, "the run's seed when left out")
@@ -780,8 +762,7 @@ class CardConfig(Section):
     one_per_feature: bool = option(False, "whether the card may have only one question about each column")
     within: float | None = option(
         None,
-        "how far the card may be below the best one, as a share, to take the one nearest to the regression; when "
-        "left out 0.02 for auc and c_index, 0 for other statistics",
+        "share by which the card nearest to the regression may be below the best; 0.02 for auc and c_index, else 0",
         ge=0,
         lt=1,
     )
@@ -789,9 +770,7 @@ class CardConfig(Section):
         None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
     )
     point_limits: Annotated[dict[str, Any] | None, PlainValidator(_point_limits)] = option(
-        None,
-        "with log_loss: table of the least and the largest points by column or question, such as { age = [0, 3] }; "
-        '"(Intercept)" names the intercept',
+        None, 'with log_loss: table of least and largest points, { age = [0, 3] }; "(Intercept)" names the intercept'
     )
     least_points: StrictInt = option(
         1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100
@@ -812,10 +791,7 @@ class CardConfig(Section):
         "average", "how rows with equal totals count: in random order, or in the worst order"
     )
     horizon: float | None = option(
-        None,
-        "with data.time_to_event: the time by which the card tells the share of events; the median time of an event "
-        "when left out",
-        gt=0,
+        None, "with data.time_to_event: time by which events are counted; their median time when left out", gt=0
     )
     time_limit: float = option(60.0, "seconds for the search", gt=0)
     ranges: float = option(
@@ -853,9 +829,7 @@ class StatisticsConfig(Section):
     """Rank statistics to report on the training and test sets, while training and in the table."""
 
     report: Several[Statistic] = option(
-        ("dcg", "auc"),
-        "statistics to report beside those of the exact stage and the card; the default for graded labels is dcg@10 "
-        "and mrr",
+        ("dcg", "auc"), "statistics to report beside those of the exact stage and the card; dcg@10 and mrr for grades"
     )
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option(
@@ -874,8 +848,7 @@ class AnswerConfig(Section):
 
     visits: StrictInt | None = option(
         None,
-        "number of rows to visit, of each query where there are queries; ltr rank needs it, ltr run takes exact.top_k "
-        "when it is left out",
+        "number of rows to visit, of each query; ltr rank needs it, for ltr run it is exact.top_k by default",
         ge=1,
         free=True,
     )
@@ -891,8 +864,7 @@ class AnswerConfig(Section):
     )
     price: bool | None = option(
         None,
-        "whether to fit also without the constraints of the exact section, and state what they cost in hits; when left "
-        "out, done for up to 2,000 labelled rows",
+        "whether to state what constraints cost in hits, by a second fit; done up to 2,000 rows when left out",
         free=True,
     )
 
@@ -908,14 +880,12 @@ class TrackingConfig(Section):
 
     loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
         ("tensorboard",),
-        "where values, texts and pictures go: tensorboard, or your own logger as `module:Class`; besides, always into "
-        "a file of JSON lines",
+        "where values, texts and pictures go, beside JSON lines: tensorboard, or your `module:Class`",
         free=True,
     )
     every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(
         "auto",
-        "log every this many steps, and always the last; auto logs each step while that has taken less than 5 seconds, "
-        "or 5 % of the time",
+        "log every this many steps, and the last; auto logs while that takes below 5 seconds, or 5 % of the time",
         free=True,
     )
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)

@@ -25,11 +25,10 @@ from trainers.files import Json, RunError, read_json, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_demands
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
-from trainers.run.certificates import keep_certificate
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.ranges import keep_front, keep_ranges
+from trainers.run.proofs import keep_certificate, keep_front, keep_ranges
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number

@@ -30,9 +30,8 @@ from trainers.loggers import Loggers
 from trainers.methods import INTERRUPTED, Watch, binding_demands, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
-from trainers.run.certificates import save_solution
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
-from trainers.run.ranges import save_answers
+from trainers.run.proofs import save_answers, save_solution
 from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number

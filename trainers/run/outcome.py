@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from ltr.data.times import Times, times_of
 from ltr.rankers import Choice
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, EXACT, Config, load_config
+from trainers.config.sections import DataConfig
 from trainers.files import Json, to_json
 from trainers.ranking_files import read_evidence, read_ranker
 from trainers.run.folder import RunFolder
@@ -36,6 +37,9 @@ from trainers.run.rows import method_of
 from trainers.tables import markdown_table, number
 from trainers.task.data import FloatArray, IntArray, Part
 from trainers.task.measures import first_rows, mean_share, share_name, statistics_of, sum_over_queries
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,9 @@ class Outcome:
         known = "" if self.known == self.rows else f", of {self.known} of which it is known what came"
         lines = [f"{self.method}: {self.rows} rows{known}"]
         if self.promise is not None:
-            lines.append(_sentence(self.visits, self.promise, self.hits))
+            low, high = math.floor(self.promise.low), math.ceil(self.promise.high)
+            expected = f"expected {spelt(self.promise.value)} hits in {self.visits} visits (90 %: {low} to {high})"
+            lines.append(f"{expected}; found {self.hits}: {_judged(self.promise, self.hits)}")
         if self.gain is not None:
             of, gain = self.gain, Interval(*(self.gain[key] for key in ("expected", "low", "high")))
             lines.append(
@@ -88,13 +94,6 @@ class Outcome:
 
 def _named(promise: Interval) -> Json:
     return dict(zip(("expected", "low", "high"), promise, strict=True))
-
-
-def _sentence(visits: int, promise: Interval, hits: int) -> str:
-    """Return a promise beside what came, in words."""
-    low, high = math.floor(promise.low), math.ceil(promise.high)
-    expected = f"expected {spelt(promise.value)} hits in {visits} visits (90 %: {low} to {high})"
-    return f"{expected}; found {hits}: {_judged(promise, hits)}"
 
 
 def _judged(promise: Interval, came: float) -> str:
@@ -164,9 +163,8 @@ def _statistics(
     for (scores, part), of_list in zip(pairs, values, strict=True):
         for name in list(of_list) if part.qid is None else ():  # those of queries are such shares
             if RankStatistic.parse(name).length is None:
-                of_list.setdefault(
-                    share_name(name, config.statistics.gain), mean_share(scores, part, name, config.statistics)
-                )
+                share = mean_share(scores, part, name, config.statistics)
+                of_list.setdefault(share_name(name, config.statistics.gain), share)
     return {name: (value, values[1].get(name)) for name, value in values[0].items()}
 
 
@@ -184,39 +182,30 @@ def _gain(run: RunFolder, config: Config, came: Came, part: Part, known: NDArray
     return {"statistic": choice.statistic, "base": config.base, **promise, "came": gained}
 
 
-def came_of_file(
+def came_of(
     run: RunFolder,
-    data: Path,
-    *,
+    given: Path | pd.DataFrame,
     label: str | None = None,
+    *,
     new_values: bool = False,
     note: Callable[[str], None] = lambda text: None,
 ) -> Came:
-    """Read what came from a table of rows with the run's features and a column of labels, by default the run's.
+    """Read what came from a table with the run's features and a column of labels, by default the run's.
 
     `note` is called with what a user should know.
     """
-    if format_of(data) == "svmlight":
-        raise DataError(f"{data}: outcomes are read from tables, in which a column says what came")
-    options = load_config(run.config).data
-    columns = read_file(data, options.reading, ids=options.query).columns
-    return came_of_columns(run, columns, label, str(data), new_values=new_values, note=note)
-
-
-def came_of_columns(
-    run: RunFolder,
-    columns: Mapping[str, Any],
-    label: str | None,
-    where: str,
-    *,
-    new_values: bool = False,
-    note: Callable[[str], None] = lambda text: None,
-) -> Came:
-    """Return what came of rows with the columns of the run's table; see `came_of_file`."""
     import pandas as pd
 
-    query, note = load_config(run.config).data.query, functools.cache(note)  # of several methods, once
-    ids, times = _units(run, columns, query, where)
+    options, note = load_config(run.config).data, functools.cache(note)  # of several methods, once
+    if isinstance(given, Path):
+        where = str(given)
+        if format_of(given) == "svmlight":
+            raise DataError(f"{where}: outcomes are read from tables, in which a column says what came")
+        columns = read_file(given, options.reading, ids=options.query).columns
+    else:
+        where, columns = "frame", {name: given[name] for name in given}
+    query = options.query
+    ids, times = _units(run, options, columns, where)
     frame = pd.DataFrame(dict(columns))
 
     @functools.cache
@@ -233,15 +222,10 @@ def came_of_columns(
             raise TableError(where, error.problems) from None
         return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
 
-    return Came(labels_that_came(columns, *_label_of(run, label), where), ids, times, scores_of)
-
-
-def _label_of(run: RunFolder, label: str | None) -> tuple[str | None, str | None]:
-    """Return the column of labels, by default that of the run, and the text of the positives."""
-    data = load_config(run.config).data
-    own: Json = {"column": data.label, "positive": data.positive}
+    own: Json = {"column": options.label, "positive": options.positive}
     own = (run.facts["data"].get("label") or {}) if run.begun else own
-    return own.get("column") if label is None else label, own.get("positive")
+    label = own.get("column") if label is None else label
+    return Came(labels_that_came(columns, label, own.get("positive"), where), ids, times, scores_of)
 
 
 def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str | None, where: str) -> FloatArray:
@@ -266,10 +250,10 @@ def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str
 
 
 def _units(
-    run: RunFolder, columns: Mapping[str, Any], query: str | None, where: str
+    run: RunFolder, options: DataConfig, columns: Mapping[str, Any], where: str
 ) -> tuple[IntArray | None, Times | None]:
     """Return the number of each row's query, where the run has queries, and its time, where the rows have one."""
-    options, ids, times = load_config(run.config).data, None, None
+    query, ids, times = options.query, None, None
     if "queries" in run.facts["data"] if run.begun else options.query is not None:
         if query not in columns:
             named = "" if query is None else f" {query!r}"

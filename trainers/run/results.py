@@ -253,14 +253,11 @@ class Results:
             method: a method of the run; by default the one whose order counts, `last_stage`.
             first: how many rows of the list were acted on, of each query; by default those of the page.
         """
-        from trainers.run.outcome import came_of_columns, came_of_file, outcomes
+        from trainers.run.outcome import came_of, outcomes
 
         run, chosen = self._source.run, self.last_stage if method is None else method
-        if isinstance(frame, str | Path):
-            came = came_of_file(run, Path(frame), label=label)
-        else:
-            table = as_pandas(frame, "outcomes").reset_index(drop=True)
-            came = came_of_columns(run, {name: table[name] for name in table}, label, "frame")
+        given = Path(frame) if isinstance(frame, str | Path) else as_pandas(frame, "outcomes").reset_index(drop=True)
+        came = came_of(run, given, label)
         return outcomes(run, came, [chosen], first)[0]
 
     @property

@@ -37,8 +37,13 @@ def read_rows_for(
     run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
 ) -> Rows:
     """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are."""
-    as_they_are = card and method_of(run, method) == CARD and format_of(data) == "table"
-    return rows_for_card(run, data) if as_they_are else rows_of(run, data, new_values=new_values)
+    if not (card and method_of(run, method) == CARD and format_of(data) == "table"):
+        return rows_of(run, data, new_values=new_values)
+    import pandas as pd
+
+    with reading(run.origin):
+        how = _reading_of(run.facts["data"])
+    return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
 
 
 def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
@@ -63,15 +68,6 @@ def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
     table = pd.DataFrame(X, columns=features, copy=False)
     return Rows(table, ids if by_query else None, tuple(notes), tuple(dates))
-
-
-def rows_for_card(run: RunFolder, data: Path) -> Rows:
-    """Read the columns of a table as they are, as the run's own table was read."""
-    import pandas as pd
-
-    with reading(run.origin):
-        how = _reading_of(run.facts["data"])
-    return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
 
 
 def _reading_of(facts: Json) -> Reading:

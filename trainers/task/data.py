@@ -183,9 +183,11 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         data = _prepared(table, preparation, training) if plain is None else plain
         test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
         numbers = table.in_file(np.arange(data.n)[training])
-        notes = [note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers)]
+        left_out = ", ".join(f"{name!r} ({reason})" for name, reason in preparation.left_out_.items())
+        notes = [f"left out: {left_out}" if left_out else None]
+        notes.append(note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers))
         notes.append(note_on_repeats(table, table if other is None else other, rows))
-        found = {"preparation": preparation, "notes": (*_notes(table, preparation), *filter(None, notes))}
+        found = {"preparation": preparation, "notes": (*table.notes, *filter(None, notes))}
         found["tables"] = (table, table if other is None else other)
         if source.frames is not None:
             found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
@@ -529,9 +531,3 @@ def _hashes(table: Table, names: Sequence[str], rows: IntArray | slice) -> NDArr
     frame = {name: column.texts if column.numbers is None else column.numbers for name, column in cells.items()}
     hashed = pd.util.hash_pandas_object(pd.DataFrame({**frame, "": table.y[rows]}), index=False)
     return np.asarray(hashed.to_numpy())
-
-
-def _notes(table: Table, preparation: TablePreparation) -> tuple[str, ...]:
-    """Return what a user should know about a table: how it was read, and what is left out."""
-    left_out = [f"{name!r} ({reason})" for name, reason in preparation.left_out_.items()]
-    return (*table.notes, *([f"left out: {', '.join(left_out)}"] if left_out else []))

@@ -177,12 +177,7 @@ def statistics_of(scores: FloatArray, part: Part, config: Config, ties: Ties = "
 
 
 def first_rows(scores: FloatArray, y: NDArray[Any], qid: IntArray | None, k: int) -> NDArray[np.bool_]:
-    """Return which rows are the first k of their list, tied rows with lower labels first, (n,).
-
-    Examples:
-        >>> first_rows(np.array([3.0, 1.0, 2.0, 1.0]), np.array([0, 1, 1, 0]), np.array([0, 1, 0, 1]), 1).tolist()
-        [True, False, False, True]
-    """
+    """Return which rows are the first k of their list, tied rows with lower labels first, (n,)."""
     lists = np.zeros(len(scores), dtype=np.int64) if qid is None else np.unique(qid, return_inverse=True)[1]
     order = np.lexsort((y, -scores, lists))
     sizes = np.bincount(lists)
@@ -209,13 +204,7 @@ def statistic_of(
 
 
 def first_k(scores: FloatArray, part: Part, k: int, ties: Ties = "resolved") -> Json:
-    """Return hits, precision, recall and lift among the first k rows, of which labels above 0 are hits.
-
-    Examples:
-        >>> part = Part(np.zeros((4, 1)), np.array([1, 0, 0, 1]))
-        >>> first_k(np.array([4.0, 3.0, 2.0, 1.0]), part, 2)
-        {'k': 2, 'hits': 1.0, 'precision': 0.5, 'recall': 0.5, 'lift': 1.0}
-    """
+    """Return k, hits, precision, recall and lift among the first k rows, of which labels above 0 are hits."""
     names = {name: f"{name}@{k}" for name in ("hits", "precision", "recall", "lift")}
     found = evaluate(*_tensors(scores, part.y), names.values(), qid=_tensor(part.qid), ties=ties)
     return {"k": k, **{name: float(found[measure].nanmean()) for name, measure in names.items()}}
