@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ltr.data.kinds import DAYS
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +19,7 @@ from ltr.answer import RowRanges
 from ltr.answer.page import percent
 from ltr.data import DataError, TablePreparation, format_of, read_texts
 from ltr.data.forms import date_at
+from ltr.data.kinds import DAYS
 from ltr.rankers import Explanation, Ranker
 from trainers.config import CARD
 from trainers.files import Json, RunError, csv_text, reading, to_json, writing
