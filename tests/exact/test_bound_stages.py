@@ -170,8 +170,9 @@ def test_points_bind_rows_of_the_base_in_the_same_units():
 
 def keys(given):
     """Constraints as keys of the section `exact`."""
-    signs = [sign + name for name, sign in given.get("signs", {}).items()]
-    return [f"{key}={toml_value(value)}" for key, value in {**given, "signs": signs}.items()]
+    signs = ", ".join(f'{name} = "{sign}"' for name, sign in given.get("signs", {}).items())
+    written = {key: toml_value(value) for key, value in given.items() if key != "signs"} | {"signs": f"{{{signs}}}"}
+    return [f"{key}={value}" for key, value in written.items()]
 
 
 def ranked_by_command(X, y, given, folder):
