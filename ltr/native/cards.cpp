@@ -97,7 +97,7 @@ class Search : public CardSearch {
     if (!certain && !found_.decide(none)) return;
     if (!found_.placing) {
       found_.offer(none);
-    } else if (none.value >= task_.cutoff()) {
+    } else if (none.value >= task_.target()) {
       ++found_.good;
       for (std::size_t i = 0; i < task_.table.n(); ++i) found_.extremes[i] = {Extreme{1, none}, Extreme{0, none}};
     }
@@ -106,7 +106,7 @@ class Search : public CardSearch {
   // Search the cards of m columns; `larger` is a bound of those with more. Return whether that was completed.
   bool search_size(int m, double larger, int threads, const Stop& stop) {
     if (m < static_cast<int>(task_.form.needed().size()) ||
-        task_.objective().perfect - task_.price * m < task_.cutoff())
+        task_.objective().perfect - task_.price * m < task_.target())
       return true;
     const double all = bound_;
     task_.prepare(m);
@@ -130,7 +130,7 @@ class Search : public CardSearch {
         while (!stop.asked() && kept < batch) {
           const std::size_t index = next++;
           if (index >= prefixes.size()) break;
-          if (static_cast<double>(prefixes[index].bound) < task_.cutoff()) continue;
+          if (static_cast<double>(prefixes[index].bound) < task_.target()) continue;
           const std::size_t before = work.found.size();
           const double left = listing_.complete_prefix(m, prefix, prefixes[index], firsts.columns, stop, work);
           kept += work.found.size() - before;
@@ -147,7 +147,7 @@ class Search : public CardSearch {
         SupportSearch search(task_, found_, m);
         while (true) {
           const std::size_t index = at++;
-          if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < task_.cutoff() ||
+          if (index >= survivors.size() || static_cast<double>(survivors[index].bound) < task_.target() ||
               found_.full())
             break;
           const bool done = !stop.asked() && search.examine(survivors[index], stop);

@@ -96,7 +96,7 @@ class CardListing {
         return left;
       }
       const double most = std::min(bound_of_all, of.bounds[i]);
-      if (most < task_.cutoff()) continue;
+      if (most < task_.target()) continue;
       const std::size_t j = of.columns[i];
       const Parts& now = parts[index(size)];
       support.columns[index(size)] = static_cast<std::uint16_t>(j);
@@ -112,7 +112,7 @@ class CardListing {
           continue;
         }
         const double bound = std::min(most, *std::max_element(after.bounds.begin(), after.bounds.end()));
-        if (bound >= task_.cutoff()) {
+        if (bound >= task_.target()) {
           found.push_back(support);
           found.back().bound = rounded_up(bound);
         }
@@ -121,16 +121,16 @@ class CardListing {
       if (!task_.form.complete(support, m)) continue;
       supports_.fetch_add(1, std::memory_order_relaxed);
       // before there is a card, only the demands leave out supports
-      const bool last = task_.cutoff() == -kInfinity;
+      const bool last = task_.target() == -kInfinity;
       double bound = last ? kInfinity : bound_of_support(0, support, m, now, j);
-      if (bound < task_.cutoff()) continue;
+      if (bound < task_.target()) continue;
       bool open = true;
       for (std::size_t s = 1; s < task_.statistics.size() && open; ++s) {
         open = CardTask::reaches(task_.statistics[s], bound_of_support(s, support, m, now, j));
       }
       if (!open) continue;
       if (last) bound = bound_of_support(0, support, m, now, j);
-      if (bound >= task_.cutoff()) {
+      if (bound >= task_.target()) {
         found.push_back(support);
         found.back().bound = rounded_up(bound);
         std::sort(found.back().columns.begin(), found.back().columns.begin() + m);
@@ -389,7 +389,7 @@ class CardListing {
         cost = std::min(cost, of.least[mask] - of.gains[i * masks + mask] - of.gains[other * masks + mask] -
                                   of.later[i * masks + mask]);
       }
-      if (masks == 0 || bound_of_cost(cost, m) >= task_.cutoff()) rest.push_back(of.columns[other]);
+      if (masks == 0 || bound_of_cost(cost, m) >= task_.target()) rest.push_back(of.columns[other]);
     }
   }
 
@@ -418,7 +418,7 @@ class CardListing {
     Blocks blocks;
     count(statistic, now.bits.data(), now.blocks[s].data(), 1 << (m - 1), j, blocks.data());
     const double bound = statistic.bound_of(blocks.data(), 1 << m) - price;
-    const bool open = s == 0 ? bound >= task_.cutoff() : CardTask::reaches(statistic, bound);
+    const bool open = s == 0 ? bound >= task_.target() : CardTask::reaches(statistic, bound);
     if (!open || statistic.slope == 0.0) return bound;
     thread_local const PairCounts none{};
     return std::min(

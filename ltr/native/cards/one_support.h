@@ -70,7 +70,7 @@ class SupportSearch {
     for (int mask = 0; mask < 1 << m_; ++mask) {
       if (!task_.form.possible(support, m_, mask)) continue;
       const double bound = bound_of_mask(0, mask) - task_.price * m_;
-      if (bound < task_.cutoff()) continue;
+      if (bound < task_.target()) continue;
       bool open = true;
       for (std::size_t s = 1; s < task_.statistics.size() && open; ++s) {
         open = CardTask::reaches(task_.statistics[s], bound_of_mask(s, mask));
@@ -79,7 +79,7 @@ class SupportSearch {
     }
     std::sort(masks.begin(), masks.end());
     for (const auto& [bound, mask] : masks) {
-      if (-bound < task_.cutoff()) break;
+      if (-bound < task_.target()) break;
       mask_ = mask;
       for (std::size_t s = 0; s < task_.statistics.size(); ++s) name(s);
       if (task_.all_fall()) {
@@ -166,7 +166,7 @@ class SupportSearch {
         for (int i = child.first; i < child.last; ++i) sum += extra_[s][tree.known[index(i)]];
         sums[s] = sum;
         const double bound = CardTask::value_of_cost(task_.statistics[s], costs_[s], sum);
-        open = s == 0 ? bound - task_.price * m_ >= task_.cutoff() : CardTask::reaches(task_.statistics[s], bound);
+        open = s == 0 ? bound - task_.price * m_ >= task_.target() : CardTask::reaches(task_.statistics[s], bound);
       }
       if (open) go_down(tree, child, depth + 1);
       at = child.next;
@@ -195,7 +195,7 @@ class SupportSearch {
       if (!open) continue;
       if (node.weights < 0) {
         descend(orders, index(child), depth + 1, now, below);
-      } else if (reached[0] - task_.price * m_ >= task_.cutoff()) {
+      } else if (reached[0] - task_.price * m_ >= task_.target()) {
         take(orders, index(node.weights), reached[0] - task_.price * m_);
       }
     }
@@ -205,7 +205,7 @@ class SupportSearch {
   bool may_reach(std::size_t s, Patterns placed, double place, double reached) const {
     const CardStatistic& statistic = task_.statistics[s];
     const auto enough = [&](double bound) {
-      return s == 0 ? bound - task_.price * m_ >= task_.cutoff() : CardTask::reaches(statistic, bound);
+      return s == 0 ? bound - task_.price * m_ >= task_.target() : CardTask::reaches(statistic, bound);
     };
     if (statistic.pairs) return enough(reached);
     double bound = reached, below = place;

@@ -35,7 +35,7 @@ struct CardTask : CardProblem {
   const Orders& order(int m) const { return orders[index(m)].front(); }
 
   // The value below which supports and nodes are left out.
-  double cutoff() const {
+  double target() const {
     return threshold < kInfinity ? threshold - tolerance() : floor.load(std::memory_order_relaxed);
   }
 
