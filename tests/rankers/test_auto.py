@@ -21,12 +21,6 @@ def _data(n=160, d=4, seed=0):
     return X, (X[:, 0] - 0.5 * X[:, 1] + rng.normal(size=n) > 0.4).astype(int)
 
 
-def _lists(seed=0, queries=30):
-    rng = np.random.default_rng(seed)
-    X, qid = rng.normal(size=(6 * queries, 3)), np.repeat(np.arange(queries), 6)
-    return X, np.clip(np.round(X[:, 0] + rng.normal(size=len(X))), 0, 2), qid
-
-
 class Spy(BaseEstimator):
     """Scores a row 1 if its number, in column 0, was among the rows of the fit, else by column 1 / 1000."""
 
@@ -157,15 +151,6 @@ def test_what_is_deployed_is_saved_exported_and_calibrated(methods, tmp_path):
     assert chances == pytest.approx(ranker.predict_proba(X)[:, 1], abs=1e-9)
 
 
-def test_graded_lists_are_blended_and_saved(tmp_path):
-    X, y, qid = _lists()
-    ranker = AutoRanker(["ranknet", "forest"], normalize=True).fit(X, y, qid)
-    assert set(ranker.rankers_) == {"ranknet", "forest"}
-    assert ranker.score(X, y, qid) > 0.8
-    ranker.save(tmp_path / f"model{ranker.file_suffix}")
-    assert np.array_equal(Ranker.load(tmp_path / f"model{ranker.file_suffix}").predict(X), ranker.predict(X))
-
-
 def test_weights_of_one_change_nothing_and_weights_of_zero_leave_rows_out():
     X, y = _data()
     plain = AutoRanker(FEW).fit(X, y)
@@ -198,18 +183,3 @@ def test_two_stages_learn_from_the_scores_that_auto_has_kept():
     assert ranker.choice_ is not None
     if not ranker.choice_.reranks:
         assert np.array_equal(ranker.training_scores(X), known)
-
-
-def test_weights_of_hits_in_training_leave_chances_alone():
-    X, y = _data(300)
-    y = y * (np.arange(300) % 2)  # few hits
-    weights = np.where(y > 0, 10.0, 1.0)
-    fits = {
-        name: AutoRanker(["logistic"]).fit(X, y, sample_weight=weights, calibration_weight=own)
-        for name, own in {"as in training": None, "as they are": np.ones(300)}.items()
-    }
-    means = {name: ranker.predict_proba(X)[:, 1].mean() for name, ranker in fits.items()}
-    assert means["as they are"] == pytest.approx(y.mean(), abs=0.03)
-    assert means["as in training"] > y.mean() + 0.1
-    with pytest.raises(ValueError, match="calibration_weight must"):
-        AutoRanker(["logistic"]).fit(X, y, calibration_weight=np.ones(3))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from ltr.exact import Limits, LinearConstraints
+from ltr.exact import Limits
 from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
 from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
 from ltr.rankers.inputs import LabelledRows
@@ -237,12 +237,9 @@ def test_inner_lists_are_reranked_to_the_same_share_of_their_length(two_repeats,
 def test_columns_of_scores_are_found_by_name_or_index():
     X, y = _data(60)
     frame = pd.DataFrame(X, columns=["model", "age", "bmi"])
-    ranker = TwoStageRanker(ScoreColumn("model"), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(frame, y)
-    assert ranker.base_.index_ == 0
-    assert np.array_equal(
-        ranker.predict(frame),
-        TwoStageRanker(ScoreColumn(0), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(X, y).predict(X),
-    )
+    ranker = ScoreColumn("model").fit(frame, y)
+    assert ranker.index_ == 0
+    assert np.array_equal(ranker.predict(frame), ScoreColumn(0).fit(X, y).predict(X))
     for column, table in (("modle", frame), ("model", X), (3, X), (-1, X), (True, X)):
         with pytest.raises(ValueError, match="column must be"):
             ScoreColumn(column).fit(table, y)
@@ -277,16 +274,6 @@ def test_a_top_with_nothing_to_order_keeps_the_base_and_says_so(two_repeats):
     assert "single class" in ranker.note_
 
 
-def test_central_weights_without_a_feasible_start_are_the_best_and_said_to_be():
-    X, y = _data(100)
-    at_least = LinearConstraints([[0.0, -1.0, 0.0]], [-0.3])  # not so for the base, whose weights of features are 0
-    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, base_score=True, spread=0.3, choose=False).fit(
-        X, y, constraints=at_least
-    )
-    assert "violates the side constraints" in ranker.note_
-    np.testing.assert_allclose(ranker.exact_.problem_weights(), ranker.solution_.weights)
-
-
 @pytest.mark.parametrize("spread", [None, 0.5])
 def test_the_base_score_has_no_price_and_is_not_counted(spread):
     X, y = _data()
@@ -296,18 +283,10 @@ def test_the_base_score_has_no_price_and_is_not_counted(spread):
     assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])
     assert ranker.base_weight_ > 0
     assert ranker.solution_.status.value == "optimal"
-    kept = TwoStageRanker(
-        ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread, choose=False
-    ).fit(X, y)
+    options = {"base_score": True, "spread": spread, "choose": False}
+    single = ExactRanker("dcg", max_nonzeros=1, limits=Limits(time_limit=5.0))
+    assert np.count_nonzero(TwoStageRanker(ScoreColumn(0), single, 40, **options).fit(X, y).coef_) == 1
+    kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, **options).fit(X, y)
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
-
-
-def test_the_base_score_is_not_counted_by_max_nonzeros():
-    X, y = _data()
-    exact = ExactRanker("dcg", max_nonzeros=1, limits=Limits(time_limit=5.0))
-    ranker = TwoStageRanker("logistic", exact, 40, base_score=True, choose=False).fit(X, y)
-    assert ranker.problem_.free == (0,)
-    assert np.count_nonzero(ranker.base_.coef_) == 1
-    assert not ranker.coef_[ranker.base_.coef_ == 0].any()

@@ -72,12 +72,10 @@ MODELS = {
     "LightGBM ranker": lightgbm.LGBMRanker(**LIGHTGBM),
     "LightGBM, our objective": lightgbm.LGBMRanker(**LIGHTGBM, objective=ltr.gbdt.objective("ranknet")),
     "LightGBM, nothing is missing": lightgbm.LGBMRegressor(**LIGHTGBM, use_missing=False),
-    "LightGBM, DART": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="dart"),
     "XGBoost classifier": xgboost.XGBClassifier(**TREES),
     "XGBoost regressor": xgboost.XGBRegressor(**TREES),
     "XGBoost, counts": xgboost.XGBRegressor(**TREES, objective="count:poisson"),
     "XGBoost ranker": xgboost.XGBRanker(**TREES),
-    "XGBoost, pruned": xgboost.XGBRegressor(**TREES, gamma=2.0),
     "XGBoost, a forest": xgboost.XGBRFClassifier(**TREES),
     "scikit-learn classifier": HistGradientBoostingClassifier(max_iter=12),
     "scikit-learn regressor": HistGradientBoostingRegressor(max_iter=12),
@@ -226,10 +224,6 @@ def refused():
         "loss='poisson'": HistGradientBoostingRegressor(loss="poisson", max_iter=2).fit(X, y),
         "with several scores for a row": RandomForestClassifier(3).fit(X, three),
         "labels of one class": ExtraTreesClassifier(3).fit(X, 0 * y),
-        "a model with several": DecisionTreeRegressor(max_depth=2).fit(X, np.column_stack([y, y])),
-        "a model with several scores for a row": GradientBoostingClassifier(n_estimators=2).fit(
-            np.nan_to_num(X), three
-        ),
         "starts from the scores of init=Ridge": GradientBoostingRegressor(n_estimators=2, init=Ridge()).fit(
             np.nan_to_num(X), y
         ),
@@ -262,11 +256,8 @@ def test_trees_of_an_unknown_kind_are_not_taken_for_known_ones(model_of, monkeyp
 BASES = {
     "LightGBM classifier": lightgbm.LGBMClassifier(n_estimators=4, max_depth=2, verbose=-1, n_jobs=1),
     "LightGBM ranker": lightgbm.LGBMRanker(n_estimators=4, max_depth=2, verbose=-1, n_jobs=1),
-    "XGBoost classifier": xgboost.XGBClassifier(n_estimators=4, max_depth=2, n_jobs=1),
     "XGBoost ranker": xgboost.XGBRanker(n_estimators=4, max_depth=2, n_jobs=1),
     "scikit-learn": HistGradientBoostingClassifier(max_iter=4, max_depth=2),
-    "random forest": RandomForestClassifier(n_estimators=4, max_depth=3, random_state=0),
-    "extra trees regressor": ExtraTreesRegressor(n_estimators=4, max_depth=3, random_state=0),
     "logistic regression": LogisticRegression(),
     "ridge": Ridge(),
     "support vectors": LinearSVC(),
@@ -401,13 +392,3 @@ def test_bases_are_fitted_to_frames(base):
     if isinstance(base, LogisticRegression):  # arrays go by position, with scikit-learn's warning
         with pytest.warns(UserWarning, match="X does not have valid feature names"):
             TwoStageRanker(base.fit(X, y), choose=False).fit(X.to_numpy(), y, base_is_fitted=True)
-
-
-def test_trees_find_columns_by_name_with_missing_values():
-    X, y = frames()
-    X.iloc[::7, 0] = np.nan
-    model = HistGradientBoostingClassifier(max_iter=5).fit(X, y)
-    trees = TreesRanker.of(model)
-    np.testing.assert_array_equal(trees.predict(X[["c", "b", "a b"]]), model.decision_function(X))
-    with pytest.raises(ValueError, match="X must have the column 'c'"):
-        trees.predict(X[["b", "a b"]])

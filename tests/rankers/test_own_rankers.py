@@ -19,7 +19,6 @@ from ltr.rankers import EstimatorRanker, ExactRanker, Ranker, TwoStageRanker
 from ltr.rankers.base import KINDS
 from ltr.rankers.bases import scores_of
 from tests.imports import loaded_by
-from tests.tiers import slow_but
 from trainers.cli import main
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
@@ -163,7 +162,6 @@ def test_a_name_has_one_spelling_and_a_short_form():
         ("nowhere_at_all:Ranker", "importing nowhere_at_all failed: ModuleNotFoundError"),
         ("lightgbm:LGBMRankr", "module 'lightgbm' has no 'LGBMRankr' (did you mean 'LGBMRanker'?)"),
         ("lightgbm:LGBMRanker(n_estimatorss=3)", "has no option 'n_estimatorss' (did you mean 'n_estimators'?)"),
-        ("sklearn.linear_model:LogisticRegression(penalti=3)", "has no option 'penalti' (did you mean 'penalty'?)"),
         ("sklearn.preprocessing:StandardScaler", "must have decision_function, predict_proba or predict"),
         ("sklearn:svm", "must be a class, a function that returns an estimator, or an estimator"),
         ("own_rankers:nothing", "must be or return an estimator with a method fit, got 3"),
@@ -245,23 +243,11 @@ def test_both_boosters_run_as_their_libraries_fit_them_and_are_reranked(tmp_path
 
 
 def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch, capsys):
-    text = """
-[data]
-name = "gaussians"
-[surrogate]
-losses = []
-[baselines]
-methods = ["own_rankers:scaled(C=0.5)", "own_rankers:Means", "own_rankers:Column"]
-[exact]
-base = "own_rankers:Column"
-choose = false
-top_k = 20
-time_limit = 0.2
-[tracking]
-loggers = []
-figures = false
-"""
-    (own / "beside.toml").write_text(text)
+    (own / "beside.toml").write_text(
+        'data = {name = "gaussians"}\nsurrogate = {losses = []}\ntracking = {loggers = [], figures = false}\n'
+        'baselines = {methods = ["own_rankers:scaled(C=0.5)", "own_rankers:Means", "own_rankers:Column"]}\n'
+        'exact = {base = "own_rankers:Column", choose = false, top_k = 20, time_limit = 0.2}\n'
+    )
     elsewhere = own / "elsewhere"
     elsewhere.mkdir()
     # neither the working folder nor that of the config is on Python's path, as for the installed command
@@ -289,7 +275,12 @@ figures = false
     assert (code, json.loads(out)["rows"]) == (0, results["rows"])
 
 
-def run_up_to_the_exact_stage(config):
+def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path):
+    config = config_for(on_path, ["own_rankers:forest", "logistic_regression"])
+    whole = run_experiment(config.model_copy(update={"name": "whole"}))
+    assert "not saved: a Pipeline has no form" in whole.rows[-1].message
+    with pytest.raises(RunError, match=r"exact is finished, but .* has no model of it: .*not saved"):
+        method_of(RunFolder(Path(config.runs_dir) / "whole"), None)
     real = experiment.run_method
 
     def interrupted(context, method, records):
@@ -300,15 +291,6 @@ def run_up_to_the_exact_stage(config):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(experiment, "run_method", interrupted)
         assert not run_experiment(config).complete
-
-
-def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path):
-    config = config_for(on_path, ["own_rankers:forest", "logistic_regression"])
-    whole = run_experiment(config.model_copy(update={"name": "whole"}))
-    assert "not saved: a Pipeline has no form" in whole.rows[-1].message
-    with pytest.raises(RunError, match=r"exact is finished, but .* has no model of it: .*not saved"):
-        method_of(RunFolder(Path(config.runs_dir) / "whole"), None)
-    run_up_to_the_exact_stage(config)
     notes = []
 
     class Noting(Display):
@@ -319,19 +301,6 @@ def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path
         results = run_experiment(config, display=display)
     assert "forest: fitted again for the exact stage, because its model was not saved" in notes
     assert [row.test for row in results.rows] == [row.test for row in whole.rows]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("choose", slow_but([False, True], quick=[True]))
-def test_a_run_that_was_interrupted_reranks_the_model_in_its_file(on_path, choose):
-    method = "sklearn.ensemble:HistGradientBoostingClassifier(max_iter=3)"
-    config = config_for(on_path, [method], exact={"choose": choose})
-    whole = run_experiment(config.model_copy(update={"name": "whole"}))
-    run_up_to_the_exact_stage(config)
-    results = run_experiment(config)
-    assert [row.test for row in results.rows] == [row.test for row in whole.rows]
-    if choose:  # scores out of fold: the estimator was fitted again
-        assert results.rows[-1].choice["gains"] == whole.rows[-1].choice["gains"]
 
 
 def test_an_error_of_someone_elses_code_is_told_with_its_place(on_path):

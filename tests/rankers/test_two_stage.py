@@ -4,12 +4,10 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
-from ltr.metrics import rank_statistic
-from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import SurrogateRanker
 from tests.rankers.two_stages import two_stage
 
 
@@ -51,13 +49,6 @@ def test_the_list_is_cut_at_the_kth_training_score():
     np.testing.assert_array_equal(ranker.problem_.y, y[X[:, 0] >= ranker.threshold_])
 
 
-def test_items_tied_at_the_threshold_are_all_reranked():
-    X, y = sample()
-    X[:, 0] = np.round(X[:, 0])
-    ranker = quick(base=Scores()).fit(X, y)
-    assert ranker.reranked(X).sum() == (X[:, 0] >= np.sort(X[:, 0])[-20]).sum() > 20
-
-
 def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     X, y = sample()
     X, fresh = (np.add(one, [40.0, 0.0, 0.0]) for one in (X, sample(seed=1, n=200)[0]))
@@ -71,23 +62,7 @@ def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     np.testing.assert_array_equal(ranker.order(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
 
 
-@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10", "hits@8", "recall@5"])
-@pytest.mark.parametrize("base", ["logistic", "ranknet"])
-def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
-    X, y = sample(seed=3)
-    ranker = quick(base=base, statistic=statistic).fit(X, y)
-    chosen = ranker.reranked(X)
-    labels = torch.from_numpy(y[chosen])
-
-    def value(scores):
-        return rank_statistic(torch.from_numpy(scores), labels, statistic).item()
-
-    exact = value(ranker.decision_function(X)[chosen])
-    assert exact >= value(ranker.base_.decision_function(X)[chosen]) - 1e-12
-    assert exact >= ranker.problem_.evaluate(ranker.solution_.weights) - 1e-12
-
-
-@pytest.mark.parametrize("top_k", [None, 80, 81, 10**6])
+@pytest.mark.parametrize("top_k", [None, 80, 81])
 def test_the_full_list(top_k):
     X, y = sample()
     ranker = quick(top_k=top_k).fit(X, y)
@@ -185,16 +160,14 @@ class Constant(Scores):
         return np.full(len(X), 0.5)
 
 
-@pytest.mark.parametrize("top_k", [2, 20, 80, 500])
-def test_a_base_that_gives_all_rows_one_score_is_refused(top_k):
+def test_a_base_that_gives_all_rows_one_score_is_refused():
     X, y = sample()
     message = "base must order the rows, but Constant gives all rows the same score, .* or rerank full lists"
+    for top_k in (2, 20, 80, 500):
+        with pytest.raises(ValueError, match=message):
+            quick(base=Constant(), top_k=top_k).fit(X, y)
     with pytest.raises(ValueError, match=message):
-        quick(base=Constant(), top_k=top_k).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        quick(base=Constant().fit(X, y), top_k=top_k).fit(X, y, base_is_fitted=True)
-    with pytest.raises(ValueError, match="but LogisticRegressionRanker gives all rows the same score"):
-        quick(base="logistic", top_k=top_k).fit(np.ones_like(X), y)
+        quick(base=Constant().fit(X, y)).fit(X, y, base_is_fitted=True)
 
 
 def test_a_fitted_base_is_taken_as_it_is():
@@ -232,14 +205,9 @@ def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints(
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X, y: quick(top_k=2.5).fit(X, y), "top_k must be an integer >= 2"),
         (
             lambda X, y: quick(statistic="hits@20").fit(X, y),
             "exact: statistic must have a cutoff below top_k = 20, for",
-        ),
-        (
-            lambda X, y: TwoStageRanker(exact=ExactRanker(limits=5.0), choose=False).fit(X, y),
-            "limits must be a Limits, such as",
         ),
         (lambda X, y: quick().reranked(X), "TwoStageRanker instance is not fitted yet"),
         (
