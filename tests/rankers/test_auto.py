@@ -2,14 +2,14 @@
 
 import cvxpy as cp
 import numpy as np
-import onnxruntime
 import pytest
 from sklearn.base import BaseEstimator
 
-from ltr.rankers import AutoRanker, LogisticRegressionRanker, Ranker, ScoreColumn, TwoStageRanker
+from ltr.rankers import AutoRanker, LogisticRegressionRanker, ScoreColumn, TwoStageRanker
 from ltr.rankers.auto import BLEND, TODAY, _learnt_weights, _weights
 from ltr.rankers.choice import mean_of_lists
 from ltr.rankers.inputs import LabelledRows
+from tests.rankers.travelling import outputs_of, reloaded, session_of
 
 FEW = ["logistic", "ranknet"]
 pytestmark = pytest.mark.usefixtures("few_fits")
@@ -136,19 +136,14 @@ def test_values_are_those_of_the_lists_out_of_fold():
 def test_what_is_deployed_is_saved_exported_and_calibrated(methods, tmp_path):
     X, y = _data(120)
     ranker = AutoRanker(methods, simplicity=-np.inf).fit(X, y)
-    path = tmp_path / f"model{ranker.file_suffix}"
-    ranker.save(path)
-    read = Ranker.load(path)
+    read = reloaded(ranker, tmp_path)
     assert np.array_equal(read.predict(X), ranker.predict(X))
     assert np.array_equal(read.predict_proba(X), ranker.predict_proba(X))
     assert str(read.comparison_) == str(ranker.comparison_)
     assert read.out_of_fold_ is None
-    ranker.to_onnx(tmp_path / "model.onnx")
-    scores, chances = onnxruntime.InferenceSession(tmp_path / "model.onnx").run(
-        ["score", "probability"], {"features": X}
-    )
-    assert scores == pytest.approx(ranker.predict(X), abs=1e-9)
-    assert chances == pytest.approx(ranker.predict_proba(X)[:, 1], abs=1e-9)
+    found = outputs_of(session_of(ranker, tmp_path), X)
+    assert found["score"] == pytest.approx(ranker.predict(X), abs=1e-9)
+    assert found["probability"] == pytest.approx(ranker.predict_proba(X)[:, 1], abs=1e-9)
 
 
 def test_weights_of_one_change_nothing_and_weights_of_zero_leave_rows_out():
@@ -170,7 +165,6 @@ def test_todays_scores_are_a_method_that_learns_nothing():
     ranker = AutoRanker(FEW, today=3).fit(X, y)
     assert list(ranker.rankers_) == [TODAY, *FEW]
     assert isinstance(ranker.rankers_[TODAY], ScoreColumn)
-    assert max(ranker.comparison_.values, key=ranker.comparison_.values.get) in (TODAY, BLEND, *FEW)
     assert ranker.comparison_.weights[TODAY] > 0
 
 

@@ -8,10 +8,11 @@ import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
-from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
+from ltr.rankers import Choice, ExactRanker, ScoreColumn, TwoStageRanker
 from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.statistics import RankStatistic
+from tests.rankers.travelling import reloaded
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
 DCG = (RankStatistic.parse("dcg"), "exp2", False)
@@ -104,21 +105,16 @@ def test_gains_too_small_to_be_told_from_noise_keep_the_base():
         assert (found.gains["other"] > BAR * found.deviations["other"]) == found.reranks == reranks
 
 
-def _choice_on_noise(seed):
-    """Return the choice between a base and three orders near it, of labels that depend on none of them."""
-    rng = np.random.default_rng(seed)
-    y = (rng.random(200) < 0.3).astype(float)
-    base, moved = rng.normal(size=(2, 200))
-    splits = folds_of(y, None, None, None, seed)
-    results = {
-        split.name: [places((base + spread * moved)[split.held], None) for spread in (0, *SPREADS)] for split in splits
-    }
-    return choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed)
-
-
 def test_what_is_promised_on_noise_is_little_although_the_largest_of_several_gains_is_chosen(two_repeats):
     """The true gain of every candidate is 0, and that of the chosen one is overrated, as the largest of three is."""
-    choices = [_choice_on_noise(seed) for seed in range(60)]
+    choices = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, (base, moved) = (rng.random(200) < 0.3).astype(float), rng.normal(size=(2, 200))
+        orders = [base + spread * moved for spread in (0, *SPREADS)]
+        splits = folds_of(y, None, None, None, seed)
+        results = {split.name: [places(order[split.held], None) for order in orders] for split in splits}
+        choices.append(choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed))
     changed = [choice for choice in choices if choice.reranks]
     assert 15 < len(changed) < 45
     raw = np.mean([choice.gains[choice.chosen] for choice in changed])
@@ -185,8 +181,7 @@ def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_p
     assert "the base order is kept" in ranker.note_
     assert ranker.choice_.list_gain >= 0
     assert ranker.solution_.bound >= ranker.solution_.value
-    ranker.save(tmp_path / "ranker.pt")
-    loaded = Ranker.load(tmp_path / "ranker.pt")
+    loaded = reloaded(ranker, tmp_path)
     assert loaded.choice_ == ranker.choice_
     assert np.array_equal(loaded.predict(X), X[:, 0])
 
@@ -284,9 +279,16 @@ def test_the_base_score_has_no_price_and_is_not_counted(spread):
     assert ranker.base_weight_ > 0
     assert ranker.solution_.status.value == "optimal"
     options = {"base_score": True, "spread": spread, "choose": False}
-    single = ExactRanker("dcg", max_nonzeros=1, limits=Limits(time_limit=5.0))
-    assert np.count_nonzero(TwoStageRanker(ScoreColumn(0), single, 40, **options).fit(X, y).coef_) == 1
     kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, **options).fit(X, y)
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])
+
+
+def test_the_base_score_is_not_counted_by_max_nonzeros():
+    X, y = _data()
+    exact = ExactRanker("dcg", max_nonzeros=1, limits=Limits(time_limit=5.0))
+    ranker = TwoStageRanker("logistic", exact, 40, base_score=True, choose=False).fit(X, y)
+    assert ranker.problem_.free == (0,)
+    assert np.count_nonzero(ranker.base_.coef_) == 1
+    assert not ranker.coef_[ranker.base_.coef_ == 0].any()

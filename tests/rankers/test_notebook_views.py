@@ -1,6 +1,6 @@
 """What notebooks show of problems, solutions, rankers and data sets, and the pictures and bars that go with them."""
 
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
@@ -15,25 +15,6 @@ NAMES = ["age", "a <b> & c"]
 FRAME = pd.DataFrame(DATA.X, columns=NAMES)
 
 
-class Balanced(HTMLParser):
-    """Collects the text of HTML and checks that every tag is closed."""
-
-    def __init__(self, html):
-        super().__init__()
-        self.open, self.text = [], ""
-        self.feed(html)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-
 @pytest.fixture(scope="module")
 def reranked():
     ranker = TwoStageRanker("logistic", ExactRanker("dcg", limits=Limits(node_limit=50)), top_k=20, choose=False)
@@ -46,7 +27,8 @@ def test_a_solution_says_what_is_proven_and_draws_its_search():
     assert repr(solution).startswith(
         "Solution(optimal, value 5, bound 5, gap 0.00%; 1 of 1 weights not 0; weight_space"
     )
-    assert "bound5: no weights are better" in Balanced(solution._repr_html_()).text
+    html = ElementTree.fromstring(f"<div>{solution._repr_html_()}</div>")  # every tag is closed
+    assert "bound5: no weights are better" in "".join(html.itertext())
     bound, incumbent = solution.plot().axes[0].get_lines()
     assert bound.get_ydata()[-1] == incumbent.get_ydata()[-1] == 5
     assert list(incumbent.get_ydata())[:-1] == [point.incumbent for point in solution.trace]

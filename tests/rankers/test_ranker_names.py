@@ -64,11 +64,11 @@ def again(fitted, folder):
     return copies
 
 
-def arrow(X):
-    return pytest.importorskip("pyarrow").table(dict(X))
-
-
-FRAMES = {"pandas": lambda X: X, "polars": lambda X: pytest.importorskip("polars").DataFrame(dict(X)), "arrow": arrow}
+FRAMES = {
+    "pandas": lambda X: X,
+    "polars": lambda X: pytest.importorskip("polars").DataFrame(dict(X)),
+    "arrow": lambda X: pytest.importorskip("pyarrow").table(dict(X)),
+}
 
 
 @pytest.mark.parametrize(("ranker", "kind"), thinned(3, [*BASES, *TWO_STAGE, *EXACT], [*FRAMES]))
@@ -107,11 +107,10 @@ BAD_CELLS = [
 )
 def test_a_cell_that_is_no_number_is_named_by_column_and_row(ranker, kind, bad):
     (X, y), (row, column, cell, message) = frame(n=50), bad
+    kind_of = str if isinstance(cell, str) else float
     spoilt = X.astype({column: object})
     spoilt.loc[row, column] = cell
-    if not (isinstance(cell, str) and kind == "pandas"):
-        spoilt = spoilt.astype({column: str if isinstance(cell, str) else float})
-    spoilt = FRAMES[kind](spoilt)
+    spoilt = FRAMES[kind](spoilt.astype({column: kind_of}))
     with pytest.raises(ValueError, match=message):
         clone(ranker).fit(spoilt, y)
     with pytest.raises(ValueError, match=message):
@@ -253,7 +252,7 @@ def test_an_exact_stage_that_fails_leaves_the_ranker_as_it_was(ranker):
     X, y = frame()
     fitted = clone(ranker).fit(X, y)
     before = state_of(fitted)
-    (fitted if isinstance(fitted, ExactRanker) else fitted.exact).method = Breaks()
+    getattr(fitted, "exact", fitted).method = Breaks()
     with pytest.raises(RuntimeError, match="the solver broke"):
         fitted.fit(X.iloc[::-1, :2], y)
     same(state_of(fitted), before)

@@ -26,6 +26,7 @@ from ltr.rankers.choice import BASE, Fold, compare, folds_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.scorers import LinearScorer
 from ltr.statistics import RankStatistic
+from tests.reference import slow_graded_value
 from tests.tiers import thinned
 
 LIMITS = Limits(node_limit=500)
@@ -73,21 +74,13 @@ def repeated_queries(X, y, qid, counts, *others):
     return X[rows], y[rows], numbers, *(other[rows] for other in others)
 
 
+NETWORK = {"scorer": "mlp", "hidden": (4,), "scale": "standardize"}
 BY_QUERY = [
     *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
     *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in ("softmax", "list_net", "ranknet(reduction=sum)")),
     SurrogateRanker("smooth(statistic=dcg,temperature=0.5)", tolerance=1e-12, l2=0.05, validation=0),
     SurrogateRanker("lambda", optimizer="adam", batch_size=None, max_steps=30, l2=0.05, validation=0),
-    SurrogateRanker(
-        "ranknet",
-        scorer="mlp",
-        hidden=(4,),
-        scale="standardize",
-        dropout=0.0,
-        batch_size=99,
-        max_steps=20,
-        validation=0,
-    ),
+    SurrogateRanker("ranknet", dropout=0.0, batch_size=99, max_steps=20, validation=0, **NETWORK),
     SurrogateRanker("hinge", l2=0.05, signs={0: "+"}),
     SurrogateRanker("ranknet", l2=0.05, max_nonzeros=2),
 ]
@@ -187,12 +180,7 @@ def test_the_exact_ranker_maximises_the_statistic_of_weighted_gains(statistic):
 
     def value(w):
         scores = (X - X.mean(axis=0)) / X.std(axis=0) @ w
-        ranks = [sum(s <= own for s in scores) for own in scores]
-        total = 0.0
-        for rank, weight, label in zip(ranks, weights, y, strict=True):
-            position = len(y) - rank
-            total += weight * label * (1 / np.log2(position + 2) if statistic == "dcg" else 1 / (position + 1))
-        return total
+        return slow_graded_value(scores.tolist(), (weights * y).tolist(), [0] * 25, statistic, "resolved")
 
     ranker = ExactRanker(statistic, limits=Limits(time_limit=20), ties="resolved").fit(X, y, sample_weight=weights)
     assert ranker.solution_.status.value == "optimal"

@@ -7,20 +7,7 @@ import torch
 from ltr.exact import Status
 from ltr.metrics import rank_statistic
 from ltr.rankers.exact import cut
-from tests.rankers.two_stages import two_stage
-
-
-class First:
-    """A base ranker that scores by the first column and needs no fit."""
-
-    linear_weights = None
-
-    def fit(self, X, y, qid=None):
-        self.seen = np.array(X), np.array(y), qid
-        return self
-
-    def decision_function(self, X):
-        return np.asarray(X)[:, 0].astype(float)
+from tests.rankers.two_stages import Scores, two_stage
 
 
 def sample(seed=0, queries=6, size=12, d=3):
@@ -33,7 +20,7 @@ def sample(seed=0, queries=6, size=12, d=3):
 
 
 def quick(**options):
-    return two_stage(**{"base": First(), "time_limit": 4.0, "method": "local_search", "top_k": 4, **options})
+    return two_stage(**{"base": Scores(), "time_limit": 4.0, "method": "local_search", "top_k": 4, **options})
 
 
 def by_hand(scores, qid, top_k):
@@ -134,7 +121,6 @@ def test_one_query_of_two_classes_is_the_problem_of_one_list(statistic):
 
 def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():
     X, y, _ = sample(queries=1, size=60, d=2)
-    assert set(y.tolist()) == {0, 1, 2, 3}
     ranker = quick(base="logistic", top_k=10).fit(X, y)
     assert not ranker.problem_.binary
     assert ranker.threshold_ == np.sort(ranker.base_.decision_function(X))[-10]
