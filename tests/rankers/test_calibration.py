@@ -130,7 +130,7 @@ def test_intervals_hold_the_number_of_hits_as_often_as_they_say(share, behind, k
 
 @pytest.mark.parametrize("n", [200, 2000])
 def test_intervals_of_calibrated_tops_hold_the_number_of_hits(n):
-    covered = []
+    covered, widths = [], []
     for seed in range(100):
         calibration = fit_calibration(*drawn(n, seed))
         scores, labels = drawn(n, seed + 1000)
@@ -139,7 +139,9 @@ def test_intervals_of_calibrated_tops_hold_the_number_of_hits(n):
         assert low <= expected <= high
         assert expected == pytest.approx(calibration(scores[top]).sum())
         covered.append(low <= labels[top].sum() <= high)
+        widths.append(high - low)
     assert 0.85 <= np.mean(covered) <= 1
+    assert np.mean(widths) < 16
 
 
 def test_reliability_of_rows():

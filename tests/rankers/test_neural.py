@@ -225,7 +225,7 @@ def test_a_run_validates_by_a_file(tmp_path):
         "data": {key: str(tmp_path / f"{name}.txt") for key, name in keys.items()},
         "surrogate": {"losses": ["ranknet"], "max_steps": 3, "scorer": "mlp", "hidden": [8]},
         "baselines": {"methods": []},
-        "exact": {"enabled": False},
+        "exact": {"enabled": False, "statistic": "dcg"},
         "tracking": {"loggers": []},
     }
     results = run_experiment(parse_config(tree))

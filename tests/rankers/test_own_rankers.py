@@ -227,7 +227,6 @@ def test_both_boosters_run_as_their_libraries_fit_them_and_are_reranked(tmp_path
     exact = results.rankers["exact"]
     top = exact.reranked(split.test.X)
     assert np.array_equal(exact.decision_function(split.test.X)[~top], models[0].predict(split.test.X)[~top])
-    assert results.top == "top 30 of LGBMRanker(n_estimators=5)"
     assert results.rows[2].top >= results.rows[0].top
     export_run(run, tmp_path / "exact.onnx")
     found = outputs_of(onnxruntime.InferenceSession(tmp_path / "exact.onnx"), split.test.X)
