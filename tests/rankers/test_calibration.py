@@ -6,7 +6,6 @@ import pickle
 from typing import ClassVar
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,9 +17,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 from ltr.cards import CardRanker
-from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, Ranker, ScoreColumn, SurrogateRanker, TwoStageRanker
+from ltr.rankers import EstimatorRanker, LogisticRegressionRanker, ScoreColumn, SurrogateRanker, TwoStageRanker
 from ltr.rankers.calibration import ISOTONIC_FROM, Calibration, fit_calibration, predictive_interval
-from tests.rankers.travelling import FITTED, STAGE, calibrated, one_list
+from tests.rankers.travelling import FITTED, STAGE, calibrated, one_list, outputs_of, reloaded, session_of
 
 KINDS = ("isotonic", "sigmoid")
 
@@ -175,20 +174,11 @@ def test_every_ranker_has_chances_that_files_models_and_pickles_keep(name, tmp_p
     ranked = ranker.rank(X, qid)
     np.testing.assert_array_equal(ranked.sort_index()["chance"], chances)
 
-    path = tmp_path / f"model{ranker.file_suffix}"
-    ranker.save(path)
-    for other in (Ranker.load(path), pickle.loads(pickle.dumps(ranker)), copy.deepcopy(ranker)):
+    for other in (reloaded(ranker, tmp_path), pickle.loads(pickle.dumps(ranker)), copy.deepcopy(ranker)):
         np.testing.assert_array_equal(other.predict_proba(X, qid)[:, 1], chances)
     assert clone(ranker).calibration_ is None
 
-    ranker.to_onnx(tmp_path / "model.onnx")
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    feeds = {one.name: X for one in session.get_inputs()}
-    if isinstance(ranker, CardRanker):
-        feeds = {column: X[:, int(column[1:])] for column in feeds}
-    if "query" in feeds:
-        feeds["query"] = np.zeros(300, dtype=np.int64) if qid is None else qid
-    found = dict(zip([one.name for one in session.get_outputs()], session.run(None, feeds), strict=True))
+    found = outputs_of(session_of(ranker, tmp_path), X, qid)
     assert list(found)[-1] == "probability"
     np.testing.assert_allclose(found["probability"], ranker.calibration_(found["score"]), rtol=0, atol=1e-12)
     if not any(word in name for word in ("mlp", "network", "attention")):
@@ -203,10 +193,8 @@ def test_models_have_both_kinds_of_maps(kind, distinct, tmp_path):
     scores = np.zeros(400) if distinct == 1 else scores
     ranker = ScoreColumn(0).fit(scores[:, None], labels)
     ranker.calibration_ = fit_calibration(scores, labels, kind=kind)
-    ranker.to_onnx(tmp_path / "model.onnx")
     rows = np.concatenate([scores, np.linspace(-9, 9, 999), [-1e150, 1e150]])[:, None]
-    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
-    found = session.run(["probability"], {"features": rows})[0]
+    found = outputs_of(session_of(ranker, tmp_path), rows)["probability"]
     np.testing.assert_allclose(found, ranker.predict_proba(rows)[:, 1], rtol=0, atol=1e-12)
 
 
@@ -263,20 +251,14 @@ def test_weights_leave_rows_out_and_must_be_taken():
     assert chances.mean() > y.mean() + 0.1
     with pytest.raises(ValueError, match="sample_weight: the fit of a CardRanker takes none"):
         CardRanker(max_questions=1).fit(X, y).calibrate(X, y, sample_weight=heavy)
-    for wrong, message in (
-        ({"folds": 1}, "folds must be an integer >= 2 or None"),
-        ({"sample_weight": -heavy}, ">= 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ranker.calibrate(X, y, **wrong)
+    with pytest.raises(ValueError, match="folds must be an integer >= 2 or None"):
+        ranker.calibrate(X, y, folds=1)
     with pytest.raises(ValueError, match="calibrate needs at least two queries to hold rows out"):
         SurrogateRanker().fit(X, y).calibrate(X, y, np.zeros(300, dtype=int))
 
 
-def test_two_stages_choose_as_they_did_and_recentring_drops_the_chances():
+def test_recentring_drops_the_chances():
     X, y = one_list(120)
-    ranker = TwoStageRanker("logistic", STAGE, 40).fit(X, y)
-    assert ranker.calibrate(X, y).predict_proba(X).shape == (120, 2)
     stage = TwoStageRanker("logistic", STAGE, 40, choose=False).fit(X, y).calibrate(X, y)
     assert stage.recentred().calibration_ is None
     assert stage.calibration_ is not None

@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from sklearn.neighbors import KNeighborsClassifier
 
-from ltr.exact import Limits, LinearConstraints
-from ltr.rankers import Choice, ExactRanker, Ranker, ScoreColumn, TwoStageRanker
+from ltr.exact import Limits
+from ltr.rankers import Choice, ExactRanker, ScoreColumn, TwoStageRanker
 from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.statistics import RankStatistic
+from tests.rankers.travelling import reloaded
 
 EXACT = ExactRanker("dcg", limits=Limits(time_limit=2.0, node_limit=50))
 DCG = (RankStatistic.parse("dcg"), "exp2", False)
@@ -104,21 +105,16 @@ def test_gains_too_small_to_be_told_from_noise_keep_the_base():
         assert (found.gains["other"] > BAR * found.deviations["other"]) == found.reranks == reranks
 
 
-def _choice_on_noise(seed):
-    """Return the choice between a base and three orders near it, of labels that depend on none of them."""
-    rng = np.random.default_rng(seed)
-    y = (rng.random(200) < 0.3).astype(float)
-    base, moved = rng.normal(size=(2, 200))
-    splits = folds_of(y, None, None, None, seed)
-    results = {
-        split.name: [places((base + spread * moved)[split.held], None) for spread in (0, *SPREADS)] for split in splits
-    }
-    return choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed)
-
-
 def test_what_is_promised_on_noise_is_little_although_the_largest_of_several_gains_is_chosen(two_repeats):
     """The true gain of every candidate is 0, and that of the chosen one is overrated, as the largest of three is."""
-    choices = [_choice_on_noise(seed) for seed in range(60)]
+    choices = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y, (base, moved) = (rng.random(200) < 0.3).astype(float), rng.normal(size=(2, 200))
+        orders = [base + spread * moved for spread in (0, *SPREADS)]
+        splits = folds_of(y, None, None, None, seed)
+        results = {split.name: [places(order[split.held], None) for order in orders] for split in splits}
+        choices.append(choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed))
     changed = [choice for choice in choices if choice.reranks]
     assert 15 < len(changed) < 45
     raw = np.mean([choice.gains[choice.chosen] for choice in changed])
@@ -185,8 +181,7 @@ def test_the_base_is_kept_where_nothing_is_gained_and_the_rest_stays_known(tmp_p
     assert "the base order is kept" in ranker.note_
     assert ranker.choice_.list_gain >= 0
     assert ranker.solution_.bound >= ranker.solution_.value
-    ranker.save(tmp_path / "ranker.pt")
-    loaded = Ranker.load(tmp_path / "ranker.pt")
+    loaded = reloaded(ranker, tmp_path)
     assert loaded.choice_ == ranker.choice_
     assert np.array_equal(loaded.predict(X), X[:, 0])
 
@@ -237,12 +232,9 @@ def test_inner_lists_are_reranked_to_the_same_share_of_their_length(two_repeats,
 def test_columns_of_scores_are_found_by_name_or_index():
     X, y = _data(60)
     frame = pd.DataFrame(X, columns=["model", "age", "bmi"])
-    ranker = TwoStageRanker(ScoreColumn("model"), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(frame, y)
-    assert ranker.base_.index_ == 0
-    assert np.array_equal(
-        ranker.predict(frame),
-        TwoStageRanker(ScoreColumn(0), EXACT, 20, base_score=True, spread=0.3, choose=False).fit(X, y).predict(X),
-    )
+    ranker = ScoreColumn("model").fit(frame, y)
+    assert ranker.index_ == 0
+    assert np.array_equal(ranker.predict(frame), ScoreColumn(0).fit(X, y).predict(X))
     for column, table in (("modle", frame), ("model", X), (3, X), (-1, X), (True, X)):
         with pytest.raises(ValueError, match="column must be"):
             ScoreColumn(column).fit(table, y)
@@ -277,16 +269,6 @@ def test_a_top_with_nothing_to_order_keeps_the_base_and_says_so(two_repeats):
     assert "single class" in ranker.note_
 
 
-def test_central_weights_without_a_feasible_start_are_the_best_and_said_to_be():
-    X, y = _data(100)
-    at_least = LinearConstraints([[0.0, -1.0, 0.0]], [-0.3])  # not so for the base, whose weights of features are 0
-    ranker = TwoStageRanker(ScoreColumn(0), EXACT, 60, base_score=True, spread=0.3, choose=False).fit(
-        X, y, constraints=at_least
-    )
-    assert "violates the side constraints" in ranker.note_
-    np.testing.assert_allclose(ranker.exact_.problem_weights(), ranker.solution_.weights)
-
-
 @pytest.mark.parametrize("spread", [None, 0.5])
 def test_the_base_score_has_no_price_and_is_not_counted(spread):
     X, y = _data()
@@ -296,9 +278,8 @@ def test_the_base_score_has_no_price_and_is_not_counted(spread):
     assert np.flatnonzero(ranker.coef_).tolist() in ([1], [1, 2])
     assert ranker.base_weight_ > 0
     assert ranker.solution_.status.value == "optimal"
-    kept = TwoStageRanker(
-        ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, base_score=True, spread=spread, choose=False
-    ).fit(X, y)
+    options = {"base_score": True, "spread": spread, "choose": False}
+    kept = TwoStageRanker(ScoreColumn(0), ExactRanker("dcg", C=50.0), 40, **options).fit(X, y)
     assert not kept.coef_.any()
     assert kept.base_weight_ > 0
     assert np.array_equal(kept.order(X), ScoreColumn(0).fit(X, y).predict(X).argsort(kind="stable")[::-1])

@@ -110,9 +110,6 @@ def test_rows_of_the_users_own_are_validated_by_and_all_others_are_learnt_from()
     assert ranker.validation_ == pytest.approx(ndcg(ranker, *held), abs=1e-9)
     with pytest.raises(ValueError, match="validation_set must have a qid if and only if"):
         SurrogateRanker(scorer="mlp").fit(X, y, qid, validation_set=held[:2])
-    convex = SurrogateRanker().fit(X, y, qid, validation_set=held)
-    assert convex.validation_ == pytest.approx(ndcg(convex, *held), abs=1e-9)
-    np.testing.assert_array_equal(convex.coef_, SurrogateRanker().fit(X, y, qid).coef_)
 
 
 @pytest.mark.parametrize("scorer", ["mlp", "attention"])
@@ -131,11 +128,8 @@ def test_an_interrupted_training_goes_on_bit_for_bit(scorer):
     resumed = SurrogateRanker("list_net", **options).fit(X, y, qid, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.predict(X, qid), whole.predict(X, qid))
     assert (resumed.n_iter_, resumed.validation_) == (whole.n_iter_, whole.validation_)
-    state = stopped.fit_.state_dict()
-    with pytest.raises(ValueError, match=r"fit with clip 2\.0, got 1\.0"):
-        SurrogateRanker("list_net", **options | {"clip": 2.0}).fit(X, y, qid, resume=state)
     with pytest.raises(ValueError, match="the same validation"):
-        SurrogateRanker("list_net", **options, validation=0).fit(X, y, qid, resume=state)
+        SurrogateRanker("list_net", **options, validation=0).fit(X, y, qid, resume=stopped.fit_.state_dict())
 
 
 def test_a_plateau_halves_the_learning_rate():
@@ -210,49 +204,34 @@ def test_a_ranker_of_lists_asks_for_them_also_under_two_stages():
     np.testing.assert_allclose(alone, ranker.predict(X, qid), atol=1e-5)
     order = np.random.default_rng(0).permutation(len(X))
     np.testing.assert_allclose(ranker.predict(X[order], qid[order]), ranker.predict(X, qid)[order], atol=1e-5)
-    exact = ExactRanker("dcg", method="local_search")
-    two = TwoStageRanker(ranker, exact, 3, choose=False).fit(X, y, qid, base_is_fitted=True)
-    assert two.reranked(X, qid).sum() >= 3 * 20
-    with pytest.raises(ValueError, match="qid: decision_function needs the query of each row"):
-        two.predict(X)
+    two = TwoStageRanker(ranker, ExactRanker("dcg", method="local_search"), 3, choose=False)
+    two.fit(X, y, qid, base_is_fitted=True)
     np.testing.assert_allclose(two.predict(X[qid == 3], None), two.predict(X, qid)[qid == 3], atol=1e-5)
 
 
 # by config
 
 
-def config(tmp_path, **surrogate):
-    return {
-        "name": "neural",
-        "runs_dir": str(tmp_path / "runs"),
-        "data": {"name": "grouped"},
-        "surrogate": surrogate,
-        "baselines": {"methods": []},
-        "exact": {"enabled": False, "statistic": "dcg@10"},
-        "tracking": {"loggers": []},
-    }
-
-
-@pytest.mark.parametrize("scorer", ["mlp", "linear"])
-def test_a_run_validates_by_a_file(tmp_path, scorer):
+def test_a_run_validates_by_a_file(tmp_path):
     for seed, name in enumerate(("train", "test", "validation")):
         X, y, qid = lists(20, seed=seed)
-        rows = [
-            f"{label} qid:{q} " + " ".join(f"{j + 1}:{v}" for j, v in enumerate(x))
-            for x, label, q in zip(X, y, qid, strict=True)
-        ]
+        columns = [" ".join(f"{j + 1}:{v}" for j, v in enumerate(x)) for x in X]
+        rows = [f"{label} qid:{q} {row}" for label, q, row in zip(y, qid, columns, strict=True)]
         (tmp_path / f"{name}.txt").write_text("\n".join(rows) + "\n")
-    options = {"scorer": "mlp", "hidden": [8]} if scorer == "mlp" else {"scorer": "linear"}
-    tree = config(tmp_path, losses=["ranknet"], max_steps=3, **options)
-    tree["data"] = {f"{p}path": str(tmp_path / f"{n}.txt") for p, n in (("", "train"), ("test_", "test"))}
-    tree["data"]["validation_path"] = str(tmp_path / "validation.txt")
+    keys = {"path": "train", "test_path": "test", "validation_path": "validation"}
+    tree = {
+        "name": "neural",
+        "runs_dir": str(tmp_path),
+        "data": {key: str(tmp_path / f"{name}.txt") for key, name in keys.items()},
+        "surrogate": {"losses": ["ranknet"], "max_steps": 3, "scorer": "mlp", "hidden": [8]},
+        "baselines": {"methods": []},
+        "exact": {"enabled": False, "statistic": "dcg"},
+        "tracking": {"loggers": []},
+    }
     results = run_experiment(parse_config(tree))
-    suffix = "safetensors" if scorer == "mlp" else "json"
-    ranker = SurrogateRanker.load(tmp_path / "runs" / "neural" / "ranknet" / f"model.{suffix}")
-    held = lists(20, seed=2)
-    scores = torch.from_numpy(ranker.predict(pd.DataFrame(held[0], columns=ranker.feature_names_in_)))
-    y, qid = (torch.from_numpy(values) for values in held[1:])
-    values = normalized_rank_statistic(scores, y, "dcg@10", gain="exp2", qid=qid)
-    assert ranker.validation_ == pytest.approx(float(values.nanmean()), abs=1e-9)
+    ranker = SurrogateRanker.load(tmp_path / "neural" / "ranknet" / "model.safetensors")
+    X, y, qid = lists(20, seed=2)
+    reached = ndcg(ranker, pd.DataFrame(X, columns=ranker.feature_names_in_), y, qid)
+    assert ranker.validation_ == pytest.approx(reached, abs=1e-9)
     assert results.rows[0].validation == ranker.validation_
     assert "validation" in results.table.columns

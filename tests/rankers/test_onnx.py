@@ -1,11 +1,11 @@
 """ONNX models score as the rankers do: every ranker, raw tables, runs, and a process without this package."""
 
+import io
 import json
 import subprocess
 import sys
 
 import numpy as np
-import onnxruntime
 import pandas as pd
 import pytest
 import torch
@@ -15,25 +15,10 @@ from sklearn.naive_bayes import GaussianNB
 from ltr.cards import CardRanker
 from ltr.data import TablePreparation
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
-from ltr.rankers.scorers import Quantiles
-from tests.rankers.travelling import FITTED, OTHER_BASE, STAGE, fitted, one_list
+from tests.rankers.travelling import FITTED, OTHER_BASE, STAGE, fitted, one_list, outputs_of, session_of
 from trainers.cli import main
 
 ROWS = 10_000
-
-
-def session_of(ranker, folder, **options):
-    ranker.to_onnx(folder / "model.onnx", **options)
-    return onnxruntime.InferenceSession(folder / "model.onnx")
-
-
-def run(session, feeds, qid=None):
-    """The outputs by name; lists are given where they are asked for."""
-    asked = [one.name for one in session.get_inputs()]
-    if "query" in asked:
-        feeds = feeds | {"query": np.zeros(len(next(iter(feeds.values()))), dtype=np.int64) if qid is None else qid}
-    found = session.run(None, {name: feeds[name] for name in asked})
-    return dict(zip([one.name for one in session.get_outputs()], found, strict=True))
 
 
 def many_rows():
@@ -42,12 +27,6 @@ def many_rows():
     X[4000:4200] = X[:200]
     X[:200] = one_list(200)[0]  # training rows: one of them is at the threshold
     return X, np.random.default_rng(4).integers(0, 200, ROWS) * 7 - 90
-
-
-def features_of(ranker, X):
-    if isinstance(ranker, CardRanker):
-        return {f"x{j}": column for j, column in enumerate(X.T)}
-    return {"features": X}
 
 
 def assert_single(found, scores, number=0):
@@ -65,7 +44,7 @@ def assert_single(found, scores, number=0):
 def test_every_ranker_scores_and_orders_as_its_model(name, tmp_path):
     ranker, lists = fitted(name)
     X, qid = many_rows()
-    found = run(session_of(ranker, tmp_path), features_of(ranker, X), qid)
+    found = outputs_of(session_of(ranker, tmp_path), X, qid)
     given = {"qid": qid} if lists else {}
     scores = ranker.decision_function(X, **given)
     number = pd.factorize(qid)[0] if lists else np.zeros(ROWS)
@@ -89,7 +68,7 @@ def test_all_rows_of_one_list_and_a_single_row(tmp_path):
         for n in (1, 3, 30):
             X = one_list(n, seed=n)[0]
             expected = ranker.decision_function(X, np.zeros(n, dtype=int))
-            found = run(session, {"features": X})["score"]
+            found = outputs_of(session, X)["score"]
             if name == "attention":
                 assert_single(found, expected)
             else:
@@ -104,25 +83,12 @@ def test_a_kept_base_order_and_equal_scores(tmp_path):
         patch.setattr("ltr.rankers.exact.labels_agree", lambda *_: True)
         kept.fit(X, y)
     assert kept.coef_ is None
-    found = run(session_of(kept, tmp_path), {"features": X})
+    found = outputs_of(session_of(kept, tmp_path), X)
     np.testing.assert_array_equal(found["score"], kept.predict(X))
     assert not found["reranked"].any()
     nothing = RankBoostRanker(5).fit(np.column_stack([y * 0.0, y]), y)
-    nothing.features_ = nothing.features_[:0]
-    nothing.cuts_, nothing.alphas_ = nothing.cuts_[:0], nothing.alphas_[:0]
-    assert run(session_of(nothing, tmp_path), {"features": np.ones((3, 2))})["score"].tolist() == [0.0] * 3
-
-
-def test_quantiles_between_and_beyond_the_knots(tmp_path):
-    X, y = one_list(500)
-    X[:, 1] = np.round(X[:, 1])  # few values
-    X[:, 2] = 7.0  # a constant
-    ranker = SurrogateRanker(scorer="mlp", hidden=(3,), max_steps=1).fit(X, y)
-    assert isinstance(ranker._model[0], Quantiles)
-    rng = np.random.default_rng(0)
-    rows = np.column_stack([rng.normal(1, 1, 999), rng.uniform(-9, 9, 999), rng.choice([6.0, 7.0, 8.0], 999)])
-    rows[:500] = X
-    assert_single(run(session_of(ranker, tmp_path), {"features": rows})["score"], ranker.predict(rows))
+    nothing.features_, nothing.cuts_, nothing.alphas_ = nothing.features_[:0], nothing.cuts_[:0], nothing.alphas_[:0]
+    assert outputs_of(session_of(nothing, tmp_path), np.ones((3, 2)))["score"].tolist() == [0.0] * 3
 
 
 @pytest.mark.parametrize("scale", ["standardize", "quantile"])
@@ -132,21 +98,22 @@ def test_networks_keep_the_digits_of_columns_far_from_zero(scorer, scale, tmp_pa
     # seconds since 1970, years, and numbers of which single precision has no digits
     X = np.round(X, 2) + np.array([1.7e9, 2020.0, 0.0])
     X[:, 2] = np.round(X[:, 2]) - 4e12
+    X = np.column_stack([X, np.full(len(X), 7.0)])
     ranker = SurrogateRanker(scorer=scorer, hidden=(8,), scale=scale, max_steps=3).fit(X, y)
-    rows = np.concatenate([X, X[::-1], X[:7]])  # ties
-    found = run(session_of(ranker, tmp_path), {"features": rows})["score"]
+    rows = np.concatenate([X, X[::-1], (X[1:] + X[:-1]) / 2, X[:7]])  # ties, and places between the training rows
+    found = outputs_of(session_of(ranker, tmp_path), rows)["score"]
     given = {"qid": None} if scorer == "attention" else {}
     assert len(np.unique(found)) > 250
     assert_single(found, ranker.predict(rows, **given))
     np.testing.assert_array_equal(found[: len(X)], found[len(X) : 2 * len(X)][::-1])
-    rows[:3] = [[1e300, 2020, 0], [-1e300, 0, 1e18], [1e39, -1e39, -4e12]]
-    assert np.isfinite(run(session_of(ranker, tmp_path), {"features": rows})["score"]).all()
+    rows[:3] = [[1e300, 2020, 0, 7], [-1e300, 0, 1e18, 6], [1e39, -1e39, -4e12, 8]]
+    assert np.isfinite(outputs_of(session_of(ranker, tmp_path), rows)["score"]).all()
 
 
 def test_linear_bases_of_scikit_learn_have_a_form_and_others_are_named(tmp_path):
     X, y = one_list()
     ranker = OTHER_BASE.fit(X, y)
-    found = run(session_of(ranker, tmp_path), {"features": one_list(500, seed=8)[0]})["score"]
+    found = outputs_of(session_of(ranker, tmp_path), one_list(500, seed=8)[0])["score"]
     np.testing.assert_allclose(found, ranker.predict(one_list(500, seed=8)[0]), rtol=0, atol=1e-9)
     for base in (GaussianNB(), PoissonRegressor()):
         with pytest.raises(TypeError, match=f"base: a {type(base).__name__} has no form that can be"):
@@ -279,9 +246,7 @@ def test_a_run_scores_raw_rows_where_this_package_is_not(method, folder, tmp_pat
     command = [sys.executable, "-I", str(tmp_path / "score.py"), str(model), str(folder / "new.csv")]
     scores = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert main(["predict", str(folder / "run"), str(folder / "new.csv"), "--method", method]) == 0
-    from io import StringIO
-
-    ranked = pd.read_csv(StringIO(capsys.readouterr().out)).sort_values("ltr_row")
+    ranked = pd.read_csv(io.StringIO(capsys.readouterr().out)).sort_values("ltr_row")
     np.testing.assert_allclose(scores, ranked["ltr_score"], rtol=0, atol=1e-9 if method == "exact" else 1e-6)
 
 

@@ -26,6 +26,7 @@ from ltr.rankers.choice import BASE, Fold, compare, folds_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.rankers.scorers import LinearScorer
 from ltr.statistics import RankStatistic
+from tests.reference import slow_graded_value
 from tests.tiers import thinned
 
 LIMITS = Limits(node_limit=500)
@@ -73,21 +74,13 @@ def repeated_queries(X, y, qid, counts, *others):
     return X[rows], y[rows], numbers, *(other[rows] for other in others)
 
 
+NETWORK = {"scorer": "mlp", "hidden": (4,), "scale": "standardize"}
 BY_QUERY = [
     *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in (*PAIRS, "p_norm_push(p=2)", "logistic", "list_mle")),
     *(SurrogateRanker(loss, tolerance=1e-12, l2=0.05) for loss in ("softmax", "list_net", "ranknet(reduction=sum)")),
     SurrogateRanker("smooth(statistic=dcg,temperature=0.5)", tolerance=1e-12, l2=0.05, validation=0),
     SurrogateRanker("lambda", optimizer="adam", batch_size=None, max_steps=30, l2=0.05, validation=0),
-    SurrogateRanker(
-        "ranknet",
-        scorer="mlp",
-        hidden=(4,),
-        scale="standardize",
-        dropout=0.0,
-        batch_size=99,
-        max_steps=20,
-        validation=0,
-    ),
+    SurrogateRanker("ranknet", dropout=0.0, batch_size=99, max_steps=20, validation=0, **NETWORK),
     SurrogateRanker("hinge", l2=0.05, signs={0: "+"}),
     SurrogateRanker("ranknet", l2=0.05, max_nonzeros=2),
 ]
@@ -169,30 +162,7 @@ def test_mini_batches_estimate_the_weighted_mean_without_bias():
         np.testing.assert_allclose(torch.stack([grads[at] for _, grads in parts]).mean(0), own, rtol=1e-10, atol=1e-12)
 
 
-def test_the_loss_that_is_minimised_is_the_weighted_one():
-    X, y, weights, qid = data(lists=3)
-    weights += 0.5
-    ranker = fitted(SurrogateRanker("ranknet(pairs=sum)", l2=0.1, tolerance=1e-12), X, y, qid, sample_weight=weights)
-    standardize, _ = ranker._model
-    of_lists = np.bincount(qid[y == 0], weights[y == 0]) / np.bincount(qid[y == 0])
-    w = torch.tensor(ranker.coef_, requires_grad=True)
-    scores, relative = torch.from_numpy(X) @ w, torch.from_numpy(weights / of_lists[qid])
-    loss = sum(
-        of_lists[q] * parse_loss("ranknet(pairs=sum)")(scores[qid == q], torch.from_numpy(y[qid == q]),
-                                                       weight=relative[qid == q])
-        for q in range(3)
-    ) / of_lists.sum()  # fmt: skip
-    objective = loss + 0.05 * ((w * standardize.scale) ** 2).sum()
-    assert objective.item() == pytest.approx(ranker.objective_)
-    assert np.abs(np.asarray(torch.autograd.grad(objective, w)[0]) / standardize.scale.numpy()).max() < 1e-4
-
-
-def test_mini_batches_and_large_hinge_fits_take_weights():
-    X, y, weights, _ = data()
-    adam = SurrogateRanker("ranknet", optimizer="adam", batch_size=20, max_steps=400, learning_rate=0.02, l2=0.05)
-    exact = SurrogateRanker("ranknet", l2=0.05)
-    found = [fitted(ranker, X, y, sample_weight=weights).coef_ * [1, 20, 0.1] for ranker in (adam, exact)]
-    np.testing.assert_allclose(*found, atol=0.15)
+def test_large_hinge_fits_take_weights():
     X, y, weights, _ = data(n=2600)  # more pairs than are visited one by one
     rows = np.repeat(np.arange(len(y)), weights.astype(int))
     hinge = SurrogateRanker("hinge", l2=0.05, tolerance=1e-6)
@@ -210,12 +180,7 @@ def test_the_exact_ranker_maximises_the_statistic_of_weighted_gains(statistic):
 
     def value(w):
         scores = (X - X.mean(axis=0)) / X.std(axis=0) @ w
-        ranks = [sum(s <= own for s in scores) for own in scores]
-        total = 0.0
-        for rank, weight, label in zip(ranks, weights, y, strict=True):
-            position = len(y) - rank
-            total += weight * label * (1 / np.log2(position + 2) if statistic == "dcg" else 1 / (position + 1))
-        return total
+        return slow_graded_value(scores.tolist(), (weights * y).tolist(), [0] * 25, statistic, "resolved")
 
     ranker = ExactRanker(statistic, limits=Limits(time_limit=20), ties="resolved").fit(X, y, sample_weight=weights)
     assert ranker.solution_.status.value == "optimal"
@@ -271,25 +236,6 @@ def test_every_fit_of_the_base_gets_the_weights_of_its_rows(options, monkeypatch
         assert given.min() > 0
 
 
-def test_a_weighted_choice_measures_weighted_gains(monkeypatch):
-    """A correction for the positives of weight 9 alone is chosen with these weights, and not without."""
-    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 4)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 2))
-    heavy, light = rng.random(300) < 1 / (1 + np.exp(3 - 2 * X[:, 1])), rng.random(300) < 1 / (1 + np.exp(-2 * X[:, 0]))
-    y, weights = (heavy | light).astype(int), np.where(heavy, 9.0, 1.0)
-    fits = [
-        TwoStageRanker(ScoreColumn(0), ExactRanker(limits=LIMITS), None).fit(X, y, sample_weight=w)
-        for w in (None, weights)
-    ]
-    plain, weighted = (ranker.choice_ for ranker in fits)
-    assert weighted.gains["spread 0.7"] > weighted.deviations["spread 0.7"] > 0
-    value = [(weights * y)[np.argsort(-ranker.predict(X))] @ (1 / np.log2(np.arange(2, 302))) for ranker in fits]
-    assert value[1] > value[0]
-    assert weighted.reranks
-    assert weighted.expected > plain.expected
-
-
 def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
@@ -309,19 +255,6 @@ def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
         assert values[1] == pytest.approx(values[0], rel=1e-12)
         assert values[2] > 1.01 * values[0]
         assert values[3] == 2 * values[0]
-
-
-def test_both_stages_take_weights():
-    X, y, _, _ = data(n=80)
-    weights = np.where(y == 1, 1.0 + np.arange(80) % 3, 1.0)
-    exact = ExactRanker(limits=LIMITS)
-    ranker = TwoStageRanker("logistic", exact, 20, choose=False).fit(X, y, sample_weight=weights)
-    base = LogisticRegressionRanker().fit(X, y, sample_weight=weights)
-    np.testing.assert_array_equal(ranker.base_.coef_, base.coef_)
-    top = base.decision_function(X) >= np.sort(base.decision_function(X))[-20]
-    np.testing.assert_allclose(np.sort(ranker.problem_.gains), np.sort((weights * y)[top]))
-    own = TwoStageRanker(LogisticRegression(), exact, 20, choose=False).fit(X, y, sample_weight=weights)
-    np.testing.assert_allclose(own.base_.coef_, LogisticRegression().fit(X, y, weights).coef_)
 
 
 MISTAKES = [

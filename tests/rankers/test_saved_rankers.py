@@ -16,12 +16,11 @@ from ltr.rankers import (
     ExactRanker,
     Ranker,
     ReproducibleSearch,
-    ScoreColumn,
     SurrogateRanker,
     TwoStageRanker,
 )
 from tests.paths import ROOT
-from tests.rankers.travelling import FITTED, STAGE, fitted, one_list
+from tests.rankers.travelling import FITTED, STAGE, fitted, one_list, reloaded
 
 
 @pytest.mark.parametrize("name", FITTED)
@@ -47,15 +46,12 @@ def test_numbers_that_json_lacks_and_keys_that_are_no_texts(tmp_path):
     X, y = one_list(60)
     limits = Limits(time_limit=math.inf, node_limit=20)
     exact = ExactRanker(signs={0: "+"}, limits=limits, method=ReproducibleSearch(restarts=2)).fit(X, y)
-    exact.save(tmp_path / "model.json")
-    loaded = Ranker.load(tmp_path / "model.json")
+    loaded = reloaded(exact, tmp_path)
     assert (loaded.limits, loaded.signs) == (limits, {0: "+"})
     whole = TwoStageRanker("logistic", exact, None, choose=False).fit(X, y)  # its threshold is -inf
-    whole.save(tmp_path / "whole.json")
-    assert Ranker.load(tmp_path / "whole.json").threshold_ == -math.inf
+    assert reloaded(whole, tmp_path).threshold_ == -math.inf
     named = CardRanker(signs={"float": "+"}, max_questions=1, within=0).fit(pd.DataFrame({"float": X[:, 0]}), y)
-    named.save(tmp_path / "card.json")
-    assert Ranker.load(tmp_path / "card.json").signs == {"float": "+"}
+    assert reloaded(named, tmp_path).signs == {"float": "+"}
 
 
 def test_a_network_is_no_json(tmp_path):
@@ -93,19 +89,15 @@ def changed(content, place, value):
     ("place", "value", "message"),
     [
         ("version", 2, r"version 2, written by ltr .*update ltr"),
-        ("version", True, "damaged: version must be 1, got True"),
         ("format", "ltr car", "it has no format 'ltr ranker'"),
         ("ranker", "PlainRanker", "no class 'PlainRanker' is known: import the module that defines it"),
         ("ranker", "RankBoostRanker", "unexpected keyword argument|state must be"),
         ("n_features", 2, "damaged"),
-        ("n_features", 0, "damaged: n_features must be an integer >= 1, got 0"),
         ("n_features", "3", "damaged: n_features must be an integer >= 1, got '3'"),
         ("feature_names", ["a"], "damaged: 1 feature_names for 3 features"),
         ("fitted.coef_", {"float64": [1.0]}, "damaged"),
-        ("fitted.coef_", {"float64": [1.0, "one", 2.0]}, "damaged: 'one'"),
         ("fitted.coef_", {"float64": [1.0, None, 2.0]}, "damaged: an array of float64 holds"),
         ("fitted.coef_", {"int64": [1.5, 0, 2]}, "damaged: an array of whole numbers holds"),
-        ("fitted.coef_", {"tensor": "x"}, "damaged: 'x'"),
         ("fitted", {}, "state must be what to_state of a ranker returned"),
         ("parameters", None, "state must be what to_state of a ranker returned"),
     ],
@@ -143,25 +135,12 @@ def test_writing_that_fails_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_files_do_not_hold_is_named(tmp_path):
-    X, y = one_list(60)
-    ranker = ScoreColumn(1).fit(X, y)
-    ranker.index_ = {1, 2}
-    with pytest.raises(TypeError, match=r"fitted\.index_ is no number, text, array, list or mapping"):
-        ranker.save(tmp_path / "model.json")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_new_process_needs_the_package_alone(tmp_path):
-    names = ("mlp", "two stages", "card")
     X = one_list(20, seed=5)[0]
     np.save(tmp_path / "X.npy", X)
     trees = TwoStageRanker(lightgbm.LGBMClassifier(n_estimators=4, verbose=-1), STAGE, 100, choose=False)
-    paths = [str(tmp_path / "trees.json")]
-    trees.fit(*one_list()).save(paths[0])
-    for name in names:
-        (tmp_path / name).mkdir()
-        paths.append(str(saved(tmp_path / name, name)))
+    trees.fit(*one_list()).save(tmp_path / "trees.json")
+    paths = [str(tmp_path / "trees.json"), *(str(saved(tmp_path, name)) for name in ("mlp", "two stages"))]
     program = (
         "import sys, numpy as np; sys.modules.update(lightgbm=None, xgboost=None); "
         "from ltr.rankers import Ranker; X = np.load(sys.argv[1]); "
@@ -170,4 +149,6 @@ def test_a_new_process_needs_the_package_alone(tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path / "X.npy"), *paths]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.stderr == ""
-    assert json.loads(done.stdout) == [one.predict(X).tolist() for one in (trees, *(fitted(name)[0] for name in names))]
+    assert json.loads(done.stdout) == [
+        one.predict(X).tolist() for one in (trees, fitted("mlp")[0], fitted("two stages")[0])
+    ]

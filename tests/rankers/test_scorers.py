@@ -1,45 +1,29 @@
 """Scorers: shapes, starts, state; standardisation of difficult columns."""
 
 import copy
-import sys
 
 import numpy as np
 import pytest
 import torch
 
-from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
+from ltr.rankers.scorers import LinearScorer, MLPScorer, Standardize
+
+SCORERS = [
+    LinearScorer(4),
+    LinearScorer(4, bias=False),
+    *(MLPScorer(4, hidden=sizes) for sizes in ((32, 16), (3,), ())),
+]
 
 
-def scorers(d):
-    return [
-        LinearScorer(d),
-        LinearScorer(d, bias=False),
-        MLPScorer(d),
-        MLPScorer(d, hidden=(3,)),
-        MLPScorer(d, hidden=()),
-    ]
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (2, 5), (2, 3, 5), (0,)])
-@pytest.mark.parametrize("which", range(5))
-def test_scores_drop_the_feature_axis(which, shape):
-    scorer = scorers(4)[which]
-    scores = scorer(torch.ones(*shape, 4))
-    assert scores.shape == shape
-    assert scores.dtype == torch.float64
-
-
-@pytest.mark.parametrize("which", range(5))
-def test_every_parameter_gets_a_gradient(which):
-    scorer = scorers(4)[which]
+@pytest.mark.parametrize("scorer", SCORERS)
+def test_scores_drop_the_feature_axis_and_move_with_every_parameter(scorer):
+    scorer = copy.deepcopy(scorer)
+    for shape in ((), (5,), (2, 5), (2, 3, 5), (0,)):
+        scores = scorer(torch.ones(*shape, 4))
+        assert (scores.shape, scores.dtype) == (shape, torch.float64)
     scorer(torch.randn(6, 4)).square().add(scorer(torch.ones(6, 4))).sum().backward()
     assert all(p.grad is not None and torch.isfinite(p.grad).all() for p in scorer.parameters())
-
-
-@pytest.mark.parametrize("which", range(5))
-def test_float32_scorers_take_float64_features(which):
-    scorer = scorers(4)[which].float()
-    assert scorer(torch.randn(6, 4, dtype=torch.float64)).dtype == torch.float32
+    assert scorer.float()(torch.randn(6, 4, dtype=torch.float64)).dtype == torch.float32
 
 
 def test_dropout_acts_in_training_only():
@@ -68,42 +52,3 @@ def test_a_constant_column_becomes_exactly_0(value):
 def test_extreme_columns_neither_overflow_nor_vanish(size):
     Z = Standardize.fit([[-size], [size]])(torch.tensor([[-size], [size]], dtype=torch.float64))
     np.testing.assert_allclose(Z.numpy()[:, 0], [-1, 1], rtol=1e-12)
-
-
-MODULES = {
-    "linear": LinearScorer(4),
-    "without bias": LinearScorer(4, bias=False),
-    "mlp": MLPScorer(4, hidden=(5,), dropout=0.1, layer_norm=True),
-    "attention": AttentionScorer(4, hidden=(6,), heads=2, dropout=0.1),
-    "standardize": Standardize.fit(np.random.default_rng(0).normal(size=(9, 4))),
-    "quantiles": Quantiles.fit(np.random.default_rng(0).normal(size=(9, 4))),
-}
-FORMS = {
-    "export": lambda module, example: torch.export.export(
-        module, (example,), dynamic_shapes=({0: torch.export.Dim("batch"), 1: torch.export.Dim("list")},)
-    ).module(),
-}
-if sys.version_info < (3, 14):  # torch.jit is not supported on newer versions
-    FORMS["jit.script"] = lambda module, example: torch.jit.script(module)
-    FORMS["jit.trace"] = lambda module, example: torch.jit.trace(module, (example,))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", MODULES)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::torch.jit.TracerWarning")
-def test_modules_travel_as_programs_of_torch(name, form, tmp_path):
-    module = copy.deepcopy(MODULES[name]).eval()
-    with torch.random.fork_rng(), torch.no_grad():
-        torch.manual_seed(0)
-        for parameter in module.parameters():  # a new linear scorer is 0
-            parameter.normal_()
-        example, batch = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(5, 7, 4, dtype=torch.float64)
-    program = FORMS[form](module, example)
-    if form == "jit.script":
-        program.save(tmp_path / "module.pt")
-        program = torch.jit.load(tmp_path / "module.pt")
-    for given in (example, batch, batch[:1, :1]):
-        torch.testing.assert_close(program(given), module(given), rtol=0, atol=1e-12)
-    if name == "attention" and form == "jit.script":
-        mask = torch.arange(7) < torch.tensor([[7], [3], [1], [2], [6]])
-        torch.testing.assert_close(program(batch, mask), module(batch, mask), rtol=0, atol=1e-12)

@@ -1,7 +1,5 @@
 """Surrogate rankers: certified optima, raw features, state, interruption, resumption."""
 
-import warnings
-
 import numpy as np
 import pytest
 import torch
@@ -24,29 +22,14 @@ def overlapping(n=200, d=8, seed=0):
     return X, y.astype(int)
 
 
-def gaussians(n=400, seed=0):
-    generator = np.random.default_rng(seed)
-    y = (np.arange(n) % 2).astype(int)
-    return generator.normal(size=(n, 2)) + y[:, None] * [1.0, 0.4], y
-
-
-def separable(n=150, d=12, seed=0):
-    generator = np.random.default_rng(seed)
-    X = generator.normal(size=(n, d))
-    return X, (X @ generator.normal(size=d) > 1).astype(int)
-
-
 def badly_scaled(n=200, d=8, seed=1):
     X, y = overlapping(n, d, seed)
     return X * np.logspace(-3, 4, d) + 100 * np.logspace(4, -3, d), y
 
 
-DATA = {"overlapping": overlapping, "gaussians": gaussians, "separable": separable, "badly_scaled": badly_scaled}
-
-
-@pytest.mark.parametrize(("loss", "data"), thinned(2, LOSSES, [*DATA]))
+@pytest.mark.parametrize(("loss", "data"), thinned(2, LOSSES, [overlapping, badly_scaled]))
 def test_a_linear_fit_reaches_the_certified_optimum(loss, data):
-    X, y = DATA[data]()
+    X, y = data()
     ranker = SurrogateRanker(loss).fit(X, y)
     assert ranker.converged_
     optimum = certified_optimum(loss, Standardize.fit(X)(torch.tensor(X)).numpy(), y, l2=ranker.l2, bias=True).value
@@ -63,36 +46,15 @@ def test_equal_rows_get_equal_scores(scorer):
     np.testing.assert_array_equal(scores[:41], scores[60 : 60 + 41])
 
 
-@pytest.mark.parametrize(("optimizer", "batch_size"), [("lbfgs", None), ("adam", 32)])
-def test_an_mlp_ranker_learns(optimizer, batch_size):
-    X, y = overlapping()
-    steps = []
-    ranker = SurrogateRanker(
-        scorer="mlp",
-        hidden=(16,),
-        optimizer=optimizer,
-        batch_size=batch_size,
-        learning_rate=0.01,
-        validation=0,
-        max_steps=15,
-        on_step=lambda step, ranker: steps.append(step),
-    ).fit(X, y)
-    assert len(steps) == ranker.n_iter_ == 15
-    assert ranker.objective_ == min(step.objective for step in steps) < 0.8 * steps[0].objective
-    assert ranker.linear_weights is None
-
-
 # state
 
 
-def test_a_state_is_a_copy_and_a_foreign_one_is_refused():
+def test_a_state_is_a_copy():
     X, y = overlapping(60)
     ranker = SurrogateRanker().fit(X, y)
     scores, state = ranker.decision_function(X), ranker.to_state()
     state["fitted"]["scorer"]["weight"].zero_()
     np.testing.assert_array_equal(ranker.decision_function(X), scores)
-    with pytest.raises(ValueError, match="state must be what to_state of a ranker returned"):
-        SurrogateRanker.from_state({"kind": "surrogate"})
 
 
 # interruption and resumption
@@ -126,17 +88,15 @@ def test_an_interrupted_ranker_holds_the_best_weights_so_far(options, stop):
 @pytest.mark.parametrize("options", [{}, {"optimizer": "adam", "max_steps": 30}, {"signs": {0: "+"}}], ids=repr)
 def test_an_optimum_is_measured_on_a_validation_set_and_does_not_depend_on_it(options, by_query):
     rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
+    X = rng.normal(size=(120, 3))
     y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
     qid = np.arange(120) % 6 if by_query else None
     train, held = np.arange(120) < 72, np.arange(120) >= 72
     part = [(X[rows], y[rows], None if qid is None else qid[rows]) for rows in (train, held)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        plain, measured = (
-            SurrogateRanker("hinge", l2=0.01, normalize=True, **options).fit(*part[0], validation_set=given)
-            for given in (None, part[1])
-        )
+    plain, measured = (
+        SurrogateRanker("hinge", l2=0.01, normalize=True, **options).fit(*part[0], validation_set=given)
+        for given in (None, part[1])
+    )
     assert plain.validation_ is None
     np.testing.assert_array_equal(measured.coef_, plain.coef_)
     assert (measured.converged_, measured.n_iter_) == (plain.converged_, plain.n_iter_)

@@ -4,31 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
 
 from ltr.exact import LinearConstraints, Status
 from ltr.exact.state import Ending
-from ltr.metrics import rank_statistic
-from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
-from tests.rankers.two_stages import two_stage
-
-
-class Scores:
-    """A base ranker that scores by one column."""
-
-    def __init__(self, column=0, linear=True):
-        self.column, self.linear = column, linear
-
-    def fit(self, X, y, qid=None):
-        self.d = np.shape(X)[1]
-        return self
-
-    def decision_function(self, X):
-        return np.asarray(X)[:, self.column].astype(float)
-
-    @property
-    def linear_weights(self):
-        return np.eye(self.d)[self.column] if self.linear else None
+from ltr.rankers import SurrogateRanker
+from tests.rankers.two_stages import Scores, two_stage
 
 
 def sample(seed=0, n=80, d=3):
@@ -51,13 +31,6 @@ def test_the_list_is_cut_at_the_kth_training_score():
     np.testing.assert_array_equal(ranker.problem_.y, y[X[:, 0] >= ranker.threshold_])
 
 
-def test_items_tied_at_the_threshold_are_all_reranked():
-    X, y = sample()
-    X[:, 0] = np.round(X[:, 0])
-    ranker = quick(base=Scores()).fit(X, y)
-    assert ranker.reranked(X).sum() == (X[:, 0] >= np.sort(X[:, 0])[-20]).sum() > 20
-
-
 def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     X, y = sample()
     X, fresh = (np.add(one, [40.0, 0.0, 0.0]) for one in (X, sample(seed=1, n=200)[0]))
@@ -71,23 +44,7 @@ def test_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
     np.testing.assert_array_equal(ranker.order(fresh)[: chosen.sum()], np.flatnonzero(chosen)[np.argsort(-exact)])
 
 
-@pytest.mark.parametrize("statistic", ["dcg", "auc", "mrr", "wta", "pauc@5", "dcg(base=e)@10", "hits@8", "recall@5"])
-@pytest.mark.parametrize("base", ["logistic", "ranknet"])
-def test_never_worse_than_its_warm_start_on_the_training_list(statistic, base):
-    X, y = sample(seed=3)
-    ranker = quick(base=base, statistic=statistic).fit(X, y)
-    chosen = ranker.reranked(X)
-    labels = torch.from_numpy(y[chosen])
-
-    def value(scores):
-        return rank_statistic(torch.from_numpy(scores), labels, statistic).item()
-
-    exact = value(ranker.decision_function(X)[chosen])
-    assert exact >= value(ranker.base_.decision_function(X)[chosen]) - 1e-12
-    assert exact >= ranker.problem_.evaluate(ranker.solution_.weights) - 1e-12
-
-
-@pytest.mark.parametrize("top_k", [None, 80, 81, 10**6])
+@pytest.mark.parametrize("top_k", [None, 80, 81])
 def test_the_full_list(top_k):
     X, y = sample()
     ranker = quick(top_k=top_k).fit(X, y)
@@ -96,16 +53,6 @@ def test_the_full_list(top_k):
     assert ranker.problem_.n == len(X)
     assert ranker.reranked(X).all()
     assert np.isfinite(ranker.decision_function(X)).all()
-
-
-@pytest.mark.parametrize("scale", [1e-13, 1e-140, 1e140])
-def test_the_units_of_a_column_do_not_matter(scale):
-    X, y = sample()
-    plain = quick(top_k=30).fit(X, y)
-    scaled = quick(top_k=30).fit(X * [scale, 1.0, 1.0], y)
-    assert scaled.problem_.d == 3
-    np.testing.assert_allclose(scaled.problem_.X, plain.problem_.X, atol=1e-9)
-    assert scaled.solution_.value == pytest.approx(plain.solution_.value, abs=1e-9)
 
 
 def test_scores_of_outliers_keep_their_order():
@@ -178,23 +125,15 @@ def test_recentring_does_not_cost_the_order_below_the_margin():
     assert "the solution before it was recentred orders the list better" in ranker.note_
 
 
-class Constant(Scores):
-    """A base ranker that has learnt nothing."""
-
-    def decision_function(self, X):
-        return np.full(len(X), 0.5)
-
-
-@pytest.mark.parametrize("top_k", [2, 20, 80, 500])
-def test_a_base_that_gives_all_rows_one_score_is_refused(top_k):
+def test_a_base_that_gives_all_rows_one_score_is_refused():
     X, y = sample()
-    message = "base must order the rows, but Constant gives all rows the same score, .* or rerank full lists"
+    X[:, 0] = 0.5
+    message = "base must order the rows, but Scores gives all rows the same score, .* or rerank full lists"
+    for top_k in (2, 20, 80, 500):
+        with pytest.raises(ValueError, match=message):
+            quick(base=Scores(), top_k=top_k).fit(X, y)
     with pytest.raises(ValueError, match=message):
-        quick(base=Constant(), top_k=top_k).fit(X, y)
-    with pytest.raises(ValueError, match=message):
-        quick(base=Constant().fit(X, y), top_k=top_k).fit(X, y, base_is_fitted=True)
-    with pytest.raises(ValueError, match="but LogisticRegressionRanker gives all rows the same score"):
-        quick(base="logistic", top_k=top_k).fit(np.ones_like(X), y)
+        quick(base=Scores().fit(X, y)).fit(X, y, base_is_fitted=True)
 
 
 def test_a_fitted_base_is_taken_as_it_is():
@@ -230,29 +169,17 @@ def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints(
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("given", "message"),
     [
-        (lambda X, y: quick(top_k=2.5).fit(X, y), "top_k must be an integer >= 2"),
-        (
-            lambda X, y: quick(statistic="hits@20").fit(X, y),
-            "exact: statistic must have a cutoff below top_k = 20, for",
-        ),
-        (
-            lambda X, y: TwoStageRanker(exact=ExactRanker(limits=5.0), choose=False).fit(X, y),
-            "limits must be a Limits, such as",
-        ),
-        (lambda X, y: quick().reranked(X), "TwoStageRanker instance is not fitted yet"),
-        (
-            lambda X, y: quick().fit(X, y, warm_starts=[[math.nan, 1.0, 1.0]]),
-            r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]",
-        ),
-        (
-            lambda X, y: quick().fit(X, y, constraints=([[1.0, 0.0, 0.0]], [0.0])),
-            r"constraints must be LinearConstraints\(A, b\) or None, got \(",
-        ),
-        (lambda X, y: quick().fit(X, y, warm_starts=[[1.0]]), r"warm_starts: weights must have shape \(3,\)"),
+        ({"constraints": ([[1.0, 0.0, 0.0]], [0.0])}, r"constraints must be LinearConstraints\(A, b\) or None, got \("),
+        ({"warm_starts": [[math.nan, 1.0, 1.0]]}, r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]"),
+        ({"warm_starts": [[1.0]]}, r"warm_starts: weights must have shape \(3,\)"),
     ],
 )
-def test_bad_arguments_are_named(call, message):
+def test_bad_arguments_are_named(given, message):
     with pytest.raises(ValueError, match=message):
-        call(*sample())
+        quick().fit(*sample(), **given)
+    with pytest.raises(ValueError, match="exact: statistic must have a cutoff below top_k = 20, for"):
+        quick(statistic="hits@20").fit(*sample())
+    with pytest.raises(ValueError, match="TwoStageRanker instance is not fitted yet"):
+        quick().reranked(sample()[0])

@@ -6,22 +6,8 @@ import torch
 
 from ltr.exact import Status
 from ltr.metrics import rank_statistic
-from ltr.rankers import LogisticRegressionRanker
-from ltr.rankers.exact import TopLists, cut
-from tests.rankers.two_stages import two_stage
-
-
-class First:
-    """A base ranker that scores by the first column and needs no fit."""
-
-    linear_weights = None
-
-    def fit(self, X, y, qid=None):
-        self.seen = np.array(X), np.array(y), qid
-        return self
-
-    def decision_function(self, X):
-        return np.asarray(X)[:, 0].astype(float)
+from ltr.rankers.exact import cut
+from tests.rankers.two_stages import Scores, two_stage
 
 
 def sample(seed=0, queries=6, size=12, d=3):
@@ -34,7 +20,7 @@ def sample(seed=0, queries=6, size=12, d=3):
 
 
 def quick(**options):
-    return two_stage(**{"base": First(), "time_limit": 4.0, "method": "local_search", "top_k": 4, **options})
+    return two_stage(**{"base": Scores(), "time_limit": 4.0, "method": "local_search", "top_k": 4, **options})
 
 
 def by_hand(scores, qid, top_k):
@@ -79,16 +65,6 @@ def test_the_value_is_the_sum_of_the_statistic_over_the_tops(statistic, gain):
     assert total(scores[chosen]) >= ranker.solution_.value - 1e-9
     assert total(scores[chosen]) <= ranker.solution_.bound + 1e-9
     assert total(X[chosen, 0]) <= total(scores[chosen]) + 1e-9
-
-
-def test_no_direction_of_two_features_does_better_than_a_proof():
-    X, y, qid = sample(seed=3, queries=5, size=9, d=2)
-    ranker = quick(method="auto", top_k=5, margin=1e-5).fit(X, y, qid)
-    assert ranker.solution_.status is Status.OPTIMAL
-    problem = ranker.problem_
-    angles = np.linspace(0, 2 * np.pi, 1501)
-    best = max(problem.evaluate([np.cos(a), np.sin(a)]) for a in angles)
-    assert best <= ranker.solution_.value <= best + 0.2
 
 
 def test_within_a_query_reranked_items_stand_on_top_and_the_rest_keeps_its_order():
@@ -145,7 +121,6 @@ def test_one_query_of_two_classes_is_the_problem_of_one_list(statistic):
 
 def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():
     X, y, _ = sample(queries=1, size=60, d=2)
-    assert set(y.tolist()) == {0, 1, 2, 3}
     ranker = quick(base="logistic", top_k=10).fit(X, y)
     assert not ranker.problem_.binary
     assert ranker.threshold_ == np.sort(ranker.base_.decision_function(X))[-10]
@@ -168,25 +143,3 @@ def test_nothing_to_order_keeps_the_base_ranking(y, x, note):
     assert ranker.solution_ is None
     assert ranker.note_ == f"{note}: the base ranking is kept"
     np.testing.assert_array_equal(ranker.decision_function(X, qid), X[:, 0])
-
-
-def test_many_features_keep_the_time_limit_and_an_honest_bound():
-    rng = np.random.default_rng(0)
-    qid = np.repeat(np.arange(40), 15)
-    X = rng.normal(size=(600, 300)) * (rng.random((600, 300)) < 0.2)
-    y = rng.integers(0, 5, 600)
-    ranker = quick(base=LogisticRegressionRanker(), method="auto", time_limit=0.5, top_k=10).fit(X, y, qid)
-    solution, problem = ranker.solution_, ranker.problem_
-    assert solution.value == problem.evaluate(solution.weights) <= solution.bound <= problem.trivial_bound * (1 + 1e-9)
-    assert solution.seconds < 2.5
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_features_are_standardised_within_queries(seed):
-    X, _, qid = sample(seed)
-    lists = TopLists.of(X * [1.0, 1e-8, 1e8], qid)
-    totals = np.array([lists.Z[qid == query].sum(axis=0) for query in np.unique(qid)])
-    np.testing.assert_allclose(totals, 0, atol=1e-12)
-    np.testing.assert_allclose((lists.Z**2).mean(axis=0), 1)
-    w = np.array([0.5, -3.0, 2.0])
-    np.testing.assert_allclose(lists.raw(lists.standardised(w)) / w, (lists.raw(lists.standardised(w)) / w)[0])

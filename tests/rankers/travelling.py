@@ -5,6 +5,7 @@ import functools
 import warnings
 
 import numpy as np
+import onnxruntime
 from sklearn.linear_model import Ridge
 
 from ltr.cards import CardRanker
@@ -13,6 +14,7 @@ from ltr.rankers import (
     ExactRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
+    Ranker,
     ReproducibleSearch,
     ScoreColumn,
     SurrogateRanker,
@@ -53,6 +55,27 @@ def one_list(n=200, seed=0):
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, 3))
     return Z * [0.1, 1.0, 300.0] + [1.0, -2.0, 50.0], (Z[:, 0] - Z[:, 1] + rng.normal(size=n) > 0.3).astype(int)
+
+
+def reloaded(ranker, folder):
+    """Return the ranker from a file that it is saved to."""
+    path = folder / f"model{ranker.file_suffix}"
+    ranker.save(path)
+    return Ranker.load(path)
+
+
+def session_of(ranker, folder, **options):
+    ranker.to_onnx(folder / "model.onnx", **options)
+    return onnxruntime.InferenceSession(folder / "model.onnx")
+
+
+def outputs_of(session, X, qid=None):
+    """Return the outputs of an ONNX model by name; lists are given where they are asked for."""
+    names = [one.name for one in session.get_inputs()]
+    feeds = {"features": X} if "features" in names else {f"x{j}": column for j, column in enumerate(X.T)}
+    feeds["query"] = np.zeros(len(X), dtype=np.int64) if qid is None else qid
+    found = session.run(None, {name: feeds[name] for name in names})
+    return dict(zip([one.name for one in session.get_outputs()], found, strict=True))
 
 
 @functools.cache
