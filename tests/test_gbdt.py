@@ -335,19 +335,6 @@ def test_the_interfaces_of_xgboost_train_the_same_model():
     np.testing.assert_array_equal(again.predict(Xt), ranker.predict(Xt))
 
 
-@pytest.mark.parametrize("name", [name for name in LOSSES if name != "smooth(statistic=auc,temperature=0.7,pairs=sum)"])
-def test_every_loss_trains(name):
-    lightgbm = pytest.importorskip("lightgbm")
-    X, y, sizes = data()
-    y = (y > 1).astype(float) if name.startswith("logistic") else y
-    options = {"num_threads": 1, "verbose": -1, "learning_rate": 0.1, "min_data_in_leaf": 5}
-    booster = lightgbm.train({**options, "objective": objective(name)}, lightgbm.Dataset(X, y, group=sizes), 15)
-    Xt, yt, sizes_t = data(1)
-    scores = booster.predict(Xt)
-    assert np.abs(scores).max() < 100
-    assert quality(scores, yt, sizes_t) > quality(Xt[:, 2], yt, sizes_t)
-
-
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
 def test_rankers_of_boosters_are_bases_of_the_exact_stage(library):
     module = pytest.importorskip(library)

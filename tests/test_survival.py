@@ -54,14 +54,6 @@ def test_c_index_is_the_share_of_pairs_in_order(seed):
     np.testing.assert_array_equal(equal, ((scores[:, None] == scores) & pairs).sum(1))
 
 
-def test_scikit_survival_takes_near_scores_as_tied():
-    sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")
-    time, event, scores = np.array([1.0, 2.0]), np.array([True, False]), np.array([1e-9, 0.0])
-    assert c_index(scores, survival_labels(time, event)) == 1.0
-    assert sksurv.concordance_index_censored(event, time, scores)[0] == 0.5
-    assert sksurv.concordance_index_censored(event, time, scores, tied_tol=0.0)[0] == 1.0
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_censored_weights_are_those_of_scikit_survival(seed):
     sksurv = pytest.importorskip("sksurv.metrics", reason="scikit-survival is not installed")

@@ -4,7 +4,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from ltr import losses
@@ -62,27 +61,6 @@ def test_certified_and_nothing_nearby_is_better(name, l2):
 
 
 # --- independent solvers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "hinge"])
-@both_l2
-def test_agrees_with_scipy(name, l2):
-    X, y = draw(seed=3)
-    bias = name == "logistic"
-    features, labels = torch.from_numpy(X), torch.from_numpy(y)
-
-    def value_and_grad(v):
-        w = torch.tensor(v, requires_grad=True)
-        scores = features @ w[: X.shape[1]] + (w[-1] if bias else 0.0)
-        value = losses.parse_loss(name)(scores, labels) + l2 / 2 * w[: X.shape[1]].square().sum()
-        value.backward()
-        return value.item(), w.grad.numpy()
-
-    found = minimize(value_and_grad, np.zeros(X.shape[1] + bias), jac=True, method="BFGS", options={"gtol": 1e-9})
-    best = certified_optimum(name, X, y, l2=l2)
-    assert best.lower_bound <= found.fun
-    assert best.value == pytest.approx(found.fun, rel=1e-9)
-    np.testing.assert_allclose(best.weights, found.x[: X.shape[1]], atol=1e-4)
 
 
 @all_names

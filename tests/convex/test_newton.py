@@ -1,4 +1,3 @@
-import math
 
 import numpy as np
 import pytest
@@ -98,20 +97,6 @@ def test_the_bound_tightens_with_the_square_of_the_distance():
     best = minimise(objective, np.zeros(3))
     gaps = [objective.value(best) - objective.lower_bound(best + step, 100.0) for step in (1e-2, 1e-3)]
     assert 50 < gaps[0] / gaps[1] < 20_000
-
-
-def test_golden_minima():
-    # two of three rows point up: log odds log 2, entropy of (2/3, 1/3)
-    items = Objective(Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1))), LOGISTIC, np.zeros(1))
-    w = minimise(items, np.zeros(1))
-    assert w[0] == pytest.approx(math.log(2), rel=1e-14)
-    entropy = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)
-    assert items.value(w) == pytest.approx(entropy, rel=1e-14)
-    # differences 1, 1, -1: (2 exp(-w) + exp(w)) / 3 is smallest at exp(2 w) = 2
-    pairs = Objective(Pairs(np.array([[0.0]]), np.array([[-1.0], [-1.0], [1.0]])), EXPONENTIAL, np.zeros(1))
-    w = minimise(pairs, np.zeros(1))
-    assert w[0] == pytest.approx(math.log(2) / 2, rel=1e-14)
-    assert pairs.value(w) == pytest.approx(2 * math.sqrt(2) / 3, rel=1e-14)
 
 
 @settings(deadline=None, max_examples=30)

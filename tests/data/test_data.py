@@ -178,21 +178,6 @@ def test_uis_dummies_and_abalone_sex():
     assert len(np.unique(abalone.X, axis=0)) == abalone.n
 
 
-@needs_files
-def test_haberman_rows_that_carry_both_labels():
-    data = load("haberman", data_dir=DATA)
-    rows, which = np.unique(data.X, axis=0, return_inverse=True)
-    assert data.n - len(rows) == 23
-    mixed = [k for k in range(len(rows)) if len(set(data.y[which.ravel() == k])) == 2]
-    assert len(mixed) == 6
-
-
-@needs_files
-def test_data_directory_from_the_environment(monkeypatch):
-    monkeypatch.setenv("LTR_DATA", str(DATA))
-    assert load("haberman").n == 306
-
-
 def test_missing_and_changed_files(tmp_path):
     with pytest.raises(DataError, match=r"uis[/\\]uis.csv: no such file; data set uis was found at github.com"):
         load("uis", data_dir=tmp_path)
@@ -200,15 +185,6 @@ def test_missing_and_changed_files(tmp_path):
     write(tmp_path / "uis", "ID,DFREE\n1,0\n", "uis.csv")
     with pytest.raises(DataError, match=r"uis.csv: this is not the documented file.*SHA-256 is [0-9a-f]{64}, expected"):
         load("uis", data_dir=tmp_path)
-
-
-@needs_files
-def test_a_single_changed_byte_is_noticed(tmp_path):
-    (tmp_path / "pima").mkdir()
-    text = (DATA / FILES["pima"].path).read_text()
-    write(tmp_path, text.replace("148", "149", 1), FILES["pima"].path)
-    with pytest.raises(DataError, match=FILES["pima"].sha256):
-        load("pima", data_dir=tmp_path)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Tables as they are: what is understood, what becomes of their columns, what is said about damaged ones."""
 
 import contextlib
-import io
 import json
 import re
 import shlex
@@ -87,17 +86,6 @@ def test_labels_in_several_spellings_are_not_counted_as_negatives(positive):
     rule = "column 'ill': labels 'Yes' and 'yes' differ only in capital letters: write each label one way"
     assert [problem.text for problem in found.problems] == [rule]
     assert labels_of(Column("ill", ["yes", "no", "Yes", "no"]), "no").values.tolist() == [0, 1, 0, 1]
-
-
-def test_check_names_spellings_and_has_no_empty_line_for_a_label_that_it_cannot_read(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    rows = [f"{at},{('Bus', 'bus', 'car')[at % 3]},{('yes', 'no', 'Yes')[at % 3]}" for at in range(40)]
-    Path("t.csv").write_text("\n".join(["x,mode,ill", *rows]), encoding="utf-8")
-    assert main(["check", "t.csv", "--label", "ill"]) == 2
-    printed = capsys.readouterr()
-    assert "column 'mode': 'Bus' and 'bus' differ only in capital letters, and are values of their own" in printed.out
-    assert "labels 'Yes' and 'yes' differ only in capital letters" in printed.err
-    assert not printed.out.endswith("\n\n")
 
 
 @pytest.mark.parametrize(
@@ -461,30 +449,6 @@ def finished(tmp_path_factory):
         quick = ["surrogate.losses=ranknet", "baselines.methods=logistic_regression", "exact.time_limit=0.5"]
         assert main(["run", "survey.toml", *quick, "exact.choose=false", "--quiet"]) == 0
     return folder
-
-
-def test_a_messy_table_is_ranked_in_three_commands(finished, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(finished)
-    assert main(["predict", "runs/survey", "new.csv"]) == 0
-    ranked = capsys.readouterr()
-    assert ranked.err == ""
-    table = pd.read_csv(io.StringIO(ranked.out))
-    assert len(table) == 60
-    assert {"position", "score", "person", "occupation", "interview"} <= set(table)
-    weights = json.loads(Path("runs/survey/exact/solution.json").read_text())["weights"]
-    assert {"age is missing", "occupation = teaching", "interview (days since 1970)"} <= set(weights)
-    # other order, more columns: the same scores; what is new is said
-    new = pd.read_csv("new.csv")
-    save(new[new.columns[::-1]].assign(more="x"), tmp_path / "other.csv")
-    assert main(["predict", "runs/survey", str(tmp_path / "other.csv")]) == 0
-    assert pd.read_csv(io.StringIO(capsys.readouterr().out)).score.tolist() == table.score.tolist()
-    new.loc[0, ["educ", "rate_marriage"]] = None
-    save(new, tmp_path / "other.csv")
-    assert main(["predict", "runs/survey", str(tmp_path / "other.csv")]) == 0
-    assert "column 'educ': missing in 1 rows, taken as the training median" in capsys.readouterr().err
-    save(new.drop(columns=["educ", "age"]), tmp_path / "other.csv")
-    assert main(["predict", "runs/survey", str(tmp_path / "other.csv")]) == 2
-    assert "no feature column 'age', 'educ'; the file has person, number" in capsys.readouterr().err
 
 
 def test_a_test_set_of_its_own_is_prepared_like_the_training_set(finished, tmp_path):

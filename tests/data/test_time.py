@@ -190,24 +190,6 @@ def test_a_run_trains_on_the_earliest_rows_and_tests_on_the_last(tmp_path, from_
         assert f"in the order of week: trained on {spans[0]}, tested on {spans[1]}" in split.notes
 
 
-def test_files_and_frames_of_any_order_give_the_same_results(tmp_path):
-    frame = _frame().drop(columns=["copy", "patient"])
-    shuffled = frame.sample(frac=1.0, random_state=3).reset_index(drop=True)
-    frame.to_csv(tmp_path / "weeks.csv", index=False)
-    quick = {"surrogate": {"losses": []}, "baselines": {"methods": ["logistic_regression"]}}
-    quick["exact"] = {"top_k": 40, "time_limit": 0.5, "base": "logistic_regression"}
-    found = [
-        ltr.experiment(quick, data=data, label="ill", time="week")
-        for data in (frame, shuffled, str(tmp_path / "weeks.csv"))
-    ]
-    first = found[0].table.drop(columns=["seconds", "steps"])
-    for other in found[1:]:
-        numbers = other.table.drop(columns=["seconds", "steps"]).select_dtypes("number")
-        pd.testing.assert_frame_equal(numbers, first.select_dtypes("number"), rtol=1e-5)
-        pd.testing.assert_frame_equal(other.periods, found[0].periods, rtol=1e-6)
-    assert found[0].choice.to_dict()["gains"] == pytest.approx(found[1].choice.to_dict()["gains"], abs=1e-6)
-
-
 def test_queries_are_ranked_at_one_moment():
     frame = _frame()
     frame["ward"] = [f"{week} {number % 3}" for number, week in enumerate(frame["week"])]

@@ -90,27 +90,6 @@ def test_the_objective_is_the_loss_plus_the_penalty_of_weights_but_not_of_biases
         assert step.loss == pytest.approx(float(RankNetLoss()(scorer(torch.from_numpy(X)), torch.from_numpy(y))))
 
 
-def test_a_step_is_an_iteration_of_one_long_call():
-    X, y = problem()
-    scorer, count = LinearScorer(4), 9
-    fit = Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=1e-4, tolerance=1e-300))
-    list(itertools.islice(fit, count))
-
-    reference = LinearScorer(4)
-    parameters = list(reference.parameters())
-    features, labels, scale = torch.from_numpy(X), torch.from_numpy(y).double(), 2.0**30
-
-    def closure():
-        objective = RankNetLoss()(reference(features), labels) + 1e-4 / 2 * (reference.weight**2).sum()
-        for parameter, grad in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
-            parameter.grad = grad * scale
-        return objective.detach() * scale
-
-    options = {"max_iter": count, "max_eval": 10_000, "history_size": 50, "line_search_fn": "strong_wolfe"}
-    torch.optim.LBFGS(parameters, tolerance_grad=0, tolerance_change=0, **options).step(closure)
-    assert torch.equal(flat(scorer), flat(reference))
-
-
 @pytest.mark.parametrize("factor", [1e-7, 1e7])
 def test_no_absolute_tolerance_stops_a_fit(factor):
     class Scaled(nn.Module):
@@ -164,17 +143,6 @@ def test_lists_are_fitted_as_the_mean_over_lists(loss):
         scores = scorer(torch.from_numpy(X))
     values = [parse_loss(loss)(scores[qid == q], torch.from_numpy(y[qid == q])).item() for q in np.unique(qid)]
     assert last.loss == pytest.approx(np.mean(values), rel=1e-12)
-
-
-def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
-    X, y, qid = queries()
-    order = np.random.default_rng(1).permutation(len(y))
-    weights = []
-    for rows, ids in ((np.arange(len(y)), qid), (order, 99 - qid)):
-        scorer = LinearScorer(3)
-        Fit(scorer, PairwiseHingeLoss(), X[rows], y[rows], FitOptions(l2=1e-2), qid=ids[rows]).run()
-        weights.append(scorer.weight.detach())
-    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-4)
 
 
 # seeds, resumption, interruption

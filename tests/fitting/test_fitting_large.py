@@ -13,7 +13,7 @@ from ltr.fitting import Fit, FitOptions
 from ltr.fitting.observations import BLOCKS, list_batches, lists_in_blocks, rows_of_lists
 from ltr.fitting.smoothing import HingePairs, HuberHinge, SmoothedHinge
 from ltr.losses import LambdaLoss, PairwiseHingeLoss, RankNetLoss, SmoothStatisticLoss, parse_loss
-from ltr.rankers.scorers import LinearScorer, MLPScorer
+from ltr.rankers.scorers import LinearScorer
 
 
 def problem(n=150, d=4, seed=0, noise=2.0):
@@ -189,19 +189,6 @@ def test_a_start_without_a_slope_is_refused_and_the_weights_of_a_convex_loss_are
     start = fit.best_objective
     fit.run()
     assert fit.best_objective < start
-
-
-@pytest.mark.parametrize("scorer", ["linear", "mlp"])
-def test_lambda_loss_goes_on_from_ranknet_under_adam(scorer):
-    X, y, qid = queries([30, 8, 50, 12], d=4)
-    model = LinearScorer(4) if scorer == "linear" else MLPScorer(4, (5,))
-    Fit(model, RankNetLoss(), X, y, FitOptions(max_steps=30), qid=qid).run()
-    before = LambdaLoss()(model(torch.from_numpy(X)), torch.from_numpy(y), qid=torch.from_numpy(qid)).item()
-    fit = Fit(model, LambdaLoss(), X, y, FitOptions("adam", max_steps=40, batch_size=2), qid=qid)
-    fit.run()
-    fit.load_best()
-    after = LambdaLoss()(model(torch.from_numpy(X)), torch.from_numpy(y), qid=torch.from_numpy(qid)).item()
-    assert after < before
 
 
 def test_few_pairs_of_a_long_list_take_little_memory():

@@ -52,18 +52,6 @@ def same(actual, expected, tolerance=1e-12):
 # --- values ------------------------------------------------------------------------------------------------------
 
 
-@all_losses
-@both_pairs
-@pytest.mark.parametrize("weighted", [False, True])
-def test_equals_the_formula_on_graded_lists(case, pairs, weighted):
-    scores, labels, weight = draw(case, 4, 9)
-    weight = weight if weighted else torch.ones_like(weight)
-    loss = case.module(pairs=pairs, reduction="none")
-    expected = [float(defined(loss.name, *one)[0]) for one in zip(scores, labels, weight, strict=True)]
-    found = loss(scores, labels, weight=weight if weighted else None)
-    same(found, torch.tensor(expected, dtype=torch.float64))
-
-
 @losses_and_pairs
 def test_functional_twin_equals_the_module(case, pairs):
     scores, labels, weight = draw(case, 3, 7)
@@ -121,16 +109,6 @@ def test_weights_are_data(case):
 
 
 # --- lists -------------------------------------------------------------------------------------------------------
-
-
-@losses_and_pairs
-def test_lists_without_a_weight_are_zero_with_zero_gradient(case, pairs):
-    scores, labels = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 1])
-    masked = {"mask": torch.zeros(3, dtype=torch.bool)}
-    for inputs in ({"weight": torch.zeros(3)}, masked):
-        value, grad = value_and_grad(case.module(pairs=pairs), scores, labels, **inputs)
-        assert value.item() == 0
-        assert torch.equal(grad, torch.zeros(3))
 
 
 @all_losses
@@ -254,19 +232,6 @@ def test_any_list_equals_the_formula(case, data, pairs):
     expected = float(defined(case.module(pairs=pairs).name, scores, labels, weight)[0])
     assert value.item() == pytest.approx(expected, rel=1e-11, abs=least)
     assert torch.isfinite(grad).all()
-
-
-@all_losses
-@settings(max_examples=examples(10, slow=100), deadline=None)
-@given(data=st.data(), t=st.floats(0, 1))
-def test_losses_are_convex_in_the_scores(case, data, t):
-    scores, labels, _ = data.draw(lists(2 if case.pairwise else 1))
-    n = len(scores)
-    a = torch.tensor(scores, dtype=torch.float64)
-    b = torch.tensor(data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n)), dtype=torch.float64)
-    loss, y = case.module(), torch.tensor(labels)
-    middle, chord = loss(t * a + (1 - t) * b, y), t * loss(a, y) + (1 - t) * loss(b, y)
-    assert middle.item() <= chord.item() * (1 + 1e-12) + (1e-100 if losses.RankingLoss.short else 1e-15)
 
 
 # --- names and errors --------------------------------------------------------------------------------------------
