@@ -78,6 +78,9 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
     assert flat.tolist() == [loss(torch.tensor(s), torch.tensor(y)).item() for s, y in rows]
 
 
+BATCH = torch.zeros(1, 2)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -89,18 +92,10 @@ def test_qid_numbers_lists_in_order_of_first_appearance():
         ({"mask": torch.tensor([1, 0])}, TypeError, "mask must be boolean, got torch.int64"),
         ({"weight": torch.tensor([1.0, -1.0])}, ValueError, "weight must be finite and nonnegative, got -1"),
         ({"qid": torch.tensor([1.0, 2.0])}, TypeError, "qid must be of an integer type"),
-        (
-            {"scores": torch.zeros(1, 2), "labels": torch.zeros(1, 2), "qid": torch.zeros(1, 2).long()},
-            ValueError,
-            "qid goes with flat 1-D input",
-        ),
+        ({"scores": BATCH, "labels": BATCH, "qid": BATCH.long()}, ValueError, "qid goes with flat 1-D input"),
         ({"scores": torch.tensor(1.0), "labels": torch.tensor(1)}, ValueError, "list axis"),
         ({"labels": torch.tensor([1, -1])}, ValueError, "labels must be >= 0, got -1: mark padding by mask="),
-        (
-            {"scores": torch.zeros(3, 1), "labels": torch.zeros(3, 1)},
-            ValueError,
-            r"scores of shape \(3, 1\) are 3 lists of one item",
-        ),
+        ({"scores": BATCH.T, "labels": BATCH.T}, ValueError, r"scores of shape \(2, 1\) are 2 lists of one item"),
     ],
 )
 def test_bad_input_is_named(arguments, error, message):

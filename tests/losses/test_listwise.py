@@ -1,6 +1,5 @@
 """Listwise losses and those of a rank statistic, against their definitions written out."""
 
-
 import pytest
 import torch
 from torch.nn import functional as F
