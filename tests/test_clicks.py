@@ -93,7 +93,6 @@ def test_weights_are_inverse_propensities_of_clicks():
         ([1, 1], [1, 0], [1, 0], r"position must be whole numbers from 1, got .*0.* in row 1"),
         ([1, 1], [1, 1.5], [1, 0], r"position must be whole numbers from 1, got .*1\.5.* in row 1"),
         ([1, 1], [1, 2], [1, np.nan], r"clicked must be 0 or 1, .* got .*nan.* in row 1"),
-        ([[1], [1]], [1, 2], [1, 0], r"item must have one value per row, got an array of shape \(2, 1\)"),
         ([1, 2], [1, 2], [1, 1], "at two or more positions and clicked, got none"),
         ([1, 1, 2], [1, 2, 3], [1, 0, 1], r"connected with the others .* not so for 2, 3"),
         ([1, 1, 1, 2, 2, 2], [1, 2, 1, 3, 4, 3], [1, 1, 1, 1, 1, 1], r"not so for 3, 4"),

@@ -16,7 +16,6 @@ from tests.reference import (
     random_instance,
     resolved_ranks,
     slow_margin_value,
-    slow_weights,
     subranks,
 )
 
@@ -27,25 +26,6 @@ FIGURE_LABELS = [1, 1, 0, 0, 0, 1, 1, 0, 1]
 def test_ranks_of_the_papers_figure():
     assert subranks(FIGURE_SCORES) == [7, 7, 6, 5, 3, 3, 2, 0, 0]
     assert resolved_ranks(FIGURE_SCORES, FIGURE_LABELS) == [8, 7, 6, 5, 4, 3, 2, 1, 0]
-
-
-@pytest.mark.parametrize(
-    ("statistic", "expected"),
-    [
-        ("auc", [1, 2, 3, 4]),
-        ("wrs", [1, 2, 3, 4]),
-        ("pauc@2", [0, 0, 3, 4]),
-        ("wta", [0, 0, 0, 1]),
-        ("mrr", [1 / 4, 1 / 3, 1 / 2, 1]),
-        ("mrr@1", [0, 0, 0, 1]),
-        ("dcg", [1 / math.log2(5), 1 / 2, 1 / math.log2(3), 1]),
-        ("dcg(base=e)@2", [0, 0, 1 / math.log(3), 1 / math.log(2)]),
-        ("power(p=3)", [1, 8, 27, 64]),
-        ("weights(0,0.5,0.5,2)", [0, 0.5, 0.5, 2]),
-    ],
-)
-def test_weights_of_the_papers_list(statistic, expected):
-    assert slow_weights(statistic, 4) == pytest.approx(expected)
 
 
 # --- cells -----------------------------------------------------------------------------------------------------

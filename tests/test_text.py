@@ -100,20 +100,6 @@ def test_in_batch_softmax_is_the_cross_entropy_of_all_documents():
     assert torch.equal(in_batch(queries, documents, labels=graded)[1], expected)
 
 
-def test_log_q_undoes_the_sampling():
-    """A document that is drawn in proportion to q, with weight 1 / q: the gradient is that of weighted items."""
-    queries, documents = embeddings()
-    log_q = torch.rand(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).log()
-    queries.requires_grad_()
-    scores, labels, _ = in_batch(queries, documents, log_q=log_q)
-    plain, _, _ = in_batch(queries, documents)
-    torch.testing.assert_close(scores, plain - log_q.reshape(-1))
-    weight = (-log_q).exp().reshape(-1).expand(5, 15)
-    found, expected = SoftmaxLoss()(scores, labels), SoftmaxLoss()(plain, labels, weight=weight)
-    torch.testing.assert_close(found, expected + log_q[:, 0].mean())
-    torch.testing.assert_close(*(torch.autograd.grad(x, queries)[0] for x in (found, expected)))
-
-
 def test_documents_that_a_query_has_itself_are_no_negatives():
     queries, documents = embeddings(3, 2)
     ids = torch.tensor([[1, 2], [1, 3], [4, 2]])

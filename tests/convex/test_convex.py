@@ -114,17 +114,6 @@ def test_units_and_origins_of_features_do_not_matter_without_a_penalty(name):
 
 @all_names
 @both_l2
-def test_order_and_copies_of_observations_do_not_matter(name, l2):
-    X, y = draw(seed=10)
-    order = np.random.default_rng(0).permutation(len(y))
-    best = certified_optimum(name, X, y, l2=l2)
-    assert certified_optimum(name, X[order], y[order], l2=l2).value == pytest.approx(best.value, rel=1e-10)
-    twice = certified_optimum(name, np.vstack([X, X]), np.append(y, y), l2=l2)
-    assert twice.value == pytest.approx(best.value, rel=1e-10)
-
-
-@all_names
-@both_l2
 def test_constant_and_dependent_columns(name, l2):
     X, y = draw(seed=11)
     more = np.column_stack([X, np.full(len(y), 7.3), X[:, 0] + X[:, 1]])
@@ -174,8 +163,6 @@ def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
         ({"loss": "lambda"}, "no convex optimum is known for lambda"),
         ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
         ({"X": [[0.0], [math.inf]]}, "X: values must be finite and none missing, got inf in column 1, row 2"),
-        ({"X": [[0.0], [1e200]]}, r"X: values must be at most 1e\+150 in size, got 1e\+200 in column 1, row 2"),
-        ({"X": [[0.0], [1e-200]]}, "X: a column must be constant or span at least 1e-150, got 0.0 to 1e-200 in column"),
         ({"y": [0, 1, 0]}, r"y: labels must be one per row \(2\), got shape \(3,\)"),
         ({"y": [1, 2]}, "y: labels must be 0 or 1, got 2 in row 2"),
         ({"y": [1, 1]}, "y: labels must hold both classes, got only 1"),

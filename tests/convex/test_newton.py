@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.convex.newton import Objective, Pairs, floor, minimise, solve
+from ltr.convex.newton import Objective, Pairs, floor, minimise
 from ltr.losses.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, PairFunction, SmoothedHinge
 
 FUNCTIONS = {
@@ -107,12 +107,3 @@ def test_the_bound_tightens_with_the_square_of_the_distance():
 def test_floor_is_below_every_value(q, penalty, w):
     q, penalty, w = np.array(q), np.array(penalty), np.array(w)
     assert floor(1.0, 1.0, q, np.abs(q), penalty, radius=10.0) <= 1.0 + q @ w + 0.5 * penalty @ w**2
-
-
-def test_solve_is_least_norm_and_indifferent_to_scale():
-    np.testing.assert_allclose(solve(np.ones((2, 2)), np.array([2.0, 2.0])), [1.0, 1.0])
-    scale = np.array([1e-6, 1.0, 1e6])
-    matrix = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
-    solution = solve(matrix * np.outer(scale, scale), np.array([1.0, 2.0, 3.0]) * scale)
-    np.testing.assert_allclose(solution * scale, np.linalg.solve(matrix, [1.0, 2.0, 3.0]), rtol=1e-12)
-    assert np.array_equal(solve(np.zeros((2, 2)), np.zeros(2)), np.zeros(2))

@@ -105,10 +105,7 @@ def test_the_level_of_relevance(tmp_path):
     run, qrels = random_files(tmp_path)
     frame = read_qrels(qrels)
     write_qrels(tmp_path / "two", frame["query"], frame["document"], np.where(frame["label"] == 1, 0, frame["label"]))
-    low, high = (
-        evaluated(run, tmp_path / "two", ["map", "bpref"]),
-        evaluated(run, qrels, ["map", "bpref"], level=2),
-    )
+    low, high = (evaluated(run, tmp_path / "two", ["map", "bpref"]), evaluated(run, qrels, ["map", "bpref"], level=2))
     for name in low.values:
         np.testing.assert_array_equal(low.values[name], high.values[name])
     np.testing.assert_array_equal(
@@ -123,9 +120,7 @@ LINE, JUDGED = "q Q0 a 1 1 x\n", "q 0 a 1\n"
     ("run", "qrels", "message"),
     [
         (f"{LINE}q Q0 a\n", JUDGED, "must read `query Q0 document rank score tag`, got 'q Q0 a' in row 2"),
-        (f"{LINE}\nq Q0 b 2 0", JUDGED, "got 'q Q0 b 2 0' in row 2"),
         (f"{LINE}q Q0 a 1 1 x y\n", JUDGED, "got Expected 6 fields in line 2, saw 7"),
-        ("q Q0 a 1 1 x y\n", JUDGED, "rank score tag`, got Length of header or names does not match"),
         ("\n \t\n", JUDGED, "run: the file has no lines"),
         ("q Q0 a 1 nan x\n", JUDGED, "run: score must be a finite number, got 'nan' in row 1"),
         ("q Q0 a 1 1_0 x\n", JUDGED, "run: score must be a finite number, got '1_0' in row 1"),
@@ -218,7 +213,6 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     scores, labels = torch.tensor([3.0, 2.0, 9.0, 9.0]), torch.tensor([0, 1, 2, 0])
     bpref, err = map(parse_measure, ("bpref", "err"))
     outside = torch.tensor([False, False, True, True])
-    assert recall(scores, labels, k=9, outside=outside).item() == 0.5
     expected = (1 / np.log2(3)) / (3 + 1 / np.log2(3))
     assert ndcg(scores, labels, outside=outside).item() == pytest.approx(expected, abs=1e-15)
     assert err(scores, labels, outside=outside).item() == pytest.approx(1 / 16 / 2)

@@ -28,18 +28,18 @@ LOSSES = [
 ]
 
 
-def problem(n=120, d=4, seed=0):
+def problem(n=120, d=4, seed=0, noise=2.0):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d)) @ generator.normal(size=(d, d))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    y = X @ generator.normal(size=d) + 2 * generator.normal(size=n) > 0.5
+    y = X @ generator.normal(size=d) + noise * generator.normal(size=n) > 0.5
     return X, y.astype(int)
 
 
-def queries(lists=9, d=3, seed=0):
+def queries(sizes=(7, 6, 5, 3, 3, 1, 1, 1, 2), d=3, seed=0):
+    """Graded lists of the sizes given, rows in random order."""
     generator = np.random.default_rng(seed)
-    sizes = generator.integers(1, 9, size=lists)
-    qid = np.repeat(np.arange(lists) + 10, sizes)
+    qid = np.repeat(generator.permutation(len(sizes)) * 7, sizes)
     X = generator.normal(size=(len(qid), d))
     y = np.clip(np.round(X[:, 0] + generator.normal(size=len(qid)) + 1), 0, 3)
     order = generator.permutation(len(qid))
@@ -103,15 +103,6 @@ def test_no_absolute_tolerance_stops_a_fit(factor):
     fit.run()
     assert fit.stopped == "tolerance"
     torch.testing.assert_close(scaled.weight, plain.weight, rtol=1e-4, atol=1e-5)
-
-
-def test_a_fit_that_cannot_get_better_says_that_it_stalled():
-    X, y = problem()
-    fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(tolerance=1e-30))
-    *_, last = fit
-    assert fit.stopped == "stalled"
-    assert not fit.converged
-    assert last.gap <= 1e-10 * last.objective
 
 
 def test_a_separable_problem_without_a_penalty_ends():
@@ -301,15 +292,12 @@ def test_options_are_checked(options, message):
     ("arguments", "message"),
     [
         ({"X": [[1.0], [float("nan")]]}, "X must be finite, got nan at row 1, column 0"),
-        ({"X": [1.0, 2.0]}, r"X must be 2-D with at least one row and one column, got shape \(2,\)"),
         ({"y": [1, 1]}, "y must hold both classes, got only 1"),
         ({"y": [1, 0, 1]}, r"y must have one label per row of X \(2\), got shape \(3,\)"),
         ({"qid": [1, 2]}, "y must hold two different labels in at least one list of qid, got none"),
         ({"scorer": nn.Flatten(0)}, "scorer must have a parameter to train, got none"),
         ({"scorer": MLPScorer(1, dropout=0.1)}, "scorer must not drop units under L-BFGS"),
         ({"loss": RankNetLoss(reduction="none"), "qid": [1, 1]}, r"loss must give one number, got shape \(1,\)"),
-        ({"options": FitOptions("adam", batch_size=1)}, "batch_size must be at least 2 observations, got 1"),
-        ({"loss": "ranknot"}, "loss: unknown name 'ranknot'"),
     ],
 )
 def test_arguments_are_checked(arguments, message):

@@ -89,6 +89,7 @@ def short_lists(dtype):
         "denormals": [least / 8, -least / 8, 0.0, least, -least, least / 2],
         "of every size": [1e-3 * top, -1e-20, 1e20, -1e3, 1e-3, -1e-9 * top],
         "all lost": [-2.0, 1e4 * root, -1.3, 1e4 * root, -3.1, 1e4 * root],
+        "near each other and far from 0": [1e4 + 0.75, 1e4 + 0.5, 1e4 + 0.875, 1e4, 1e4 + 0.25, 1e4 + 0.375],
         "so far that exponentials overflow": [-1e4, 1e4, 0.0, 1.1, -2e4, 3e4],
     }
     return {key: torch.tensor(values, dtype=torch.float64).to(dtype) for key, values in lists.items()}

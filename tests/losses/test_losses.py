@@ -166,20 +166,6 @@ def test_data_changed_in_place_is_noticed(case):
 # --- numerical range ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["exponential", "p_norm_push(p=1)", "p_norm_push(p=3)"])
-def test_exponentials_that_cancel_or_underflow_stay_exact(name):
-    loss = losses.parse_loss(name)
-    labels = torch.tensor([1, 1, 0, 0])
-    # scores alone would overflow float32, their differences 0.5 and 1 do not
-    value = loss(torch.tensor([1e4 + 1.0, 1e4 + 1.0, 1e4 + 0.5, 1e4]), labels)
-    p = getattr(loss, "p", 1.0)
-    assert value.item() == pytest.approx((math.exp(-0.5 * p) + math.exp(-p)) / 2, rel=1e-6)
-    # every pair ordered by 1e4: the true value underflows to 0
-    value, grad = value_and_grad(loss, torch.tensor([1e4, 1e4, 0.0, 0.0]), labels)
-    assert value.item() == 0
-    assert torch.equal(grad, torch.zeros(4))
-
-
 def test_powers_are_finite_wherever_the_result_is():
     # the one negative has (mean over positives of l)^4 = (exp(120) + exp(-1))^4 / 2^4 at p = 1/4 of overflow
     labels = torch.tensor([1, 1, 0])
@@ -268,22 +254,14 @@ def test_names_that_are_refused(text, message):
 
 
 @all_losses
-def test_inputs_that_are_refused(case):
+def test_numbers_beyond_the_range_of_scores_are_refused(case):
     loss, scores, labels = case.module(), torch.zeros(3), torch.tensor([1, 0, 1])
-    with pytest.raises(ValueError, match=r"labels must have the shape of scores \(3,\), got \(2,\)"):
-        loss(scores, labels[:2])
-    with pytest.raises(TypeError, match="mask must be boolean"):
-        loss(scores, labels, mask=labels)
-    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got -1"):
-        loss(scores, labels, weight=-torch.ones(3))
     with pytest.raises(ValueError, match="weight must be finite and nonnegative, got inf"):
         loss(scores, labels, weight=torch.full((3,), 1e60, dtype=torch.float64))
     with pytest.raises(ValueError, match="labels must be finite, got inf"):
         loss(scores, torch.tensor([0.0, 1.0, 1e60], dtype=torch.float64))
     with pytest.raises(ValueError, match="labels must be at most 16777216 beside scores of float32, got 16777217"):
         loss(scores, torch.tensor([0, 1, 2**24 + 1]))
-    with pytest.raises(ValueError, match="scores must be finite, got nan"):
-        loss(scores / 0, labels)
     with pytest.raises(TypeError):
         loss(scores, labels, torch.ones(3))
 
