@@ -28,9 +28,6 @@ def test_ranks_of_the_papers_figure():
     assert resolved_ranks(FIGURE_SCORES, FIGURE_LABELS) == [8, 7, 6, 5, 4, 3, 2, 1, 0]
 
 
-# --- cells -----------------------------------------------------------------------------------------------------
-
-
 def test_every_cell_that_sampling_finds_is_enumerated_and_none_twice():
     for seed in range(30):
         rng = np.random.default_rng(seed)

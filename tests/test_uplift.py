@@ -93,12 +93,6 @@ def test_causalml_agrees(seed):
     assert qini(scores, y, definition="causalml") == pytest.approx(expected)
 
 
-def test_scikit_uplifts_best_order_has_the_area_one():
-    _, outcome, treatment = rows(1)
-    best = np.where(treatment == 1, outcome, -outcome)
-    assert qini(best, uplift_labels(outcome, treatment), definition="scikit-uplift") == pytest.approx(1.0)
-
-
 def test_effects_of_top_shares_have_intervals_that_cover():
     rng, covered = np.random.default_rng(0), 0
     for _ in range(200):

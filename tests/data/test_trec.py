@@ -238,10 +238,9 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
 def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):
     write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [2.0, 1.0])
     write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [1, 2])
-    ours = (1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3))
-    theirs = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
-    expected = {"ndcg": ours, "ndcg@10": ours, "nDCG@10": theirs, "ndcg_cut_10": theirs, "ndcg(gain=linear)": theirs}
-    given = [part for name in expected for part in ("-m", name)]
+    second = 1 / np.log2(3)
+    expected = {"ndcg": (1 + 3 * second) / (3 + second), "nDCG@10": (1 + 2 * second) / (2 + second)}
+    given = ["-m", "ndcg", "-m", "nDCG@10"]
     assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), *given, "--json"]) == 0
     out, told = capsys.readouterr()
     assert json.loads(out)["all"] == pytest.approx(expected, abs=1e-12)

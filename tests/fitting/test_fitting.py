@@ -120,9 +120,6 @@ def test_exponential_overflow_within_a_line_search_is_survived():
     assert last.objective < 1
 
 
-# lists
-
-
 @pytest.mark.parametrize("loss", ["ranknet", "hinge", "p_norm_push(p=2)"])
 def test_lists_are_fitted_as_the_mean_over_lists(loss):
     X, y, qid = queries()

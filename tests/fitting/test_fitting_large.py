@@ -19,9 +19,6 @@ from tests.fitting.test_fitting import problem, queries
 UNEVEN = [1, 300, 2, 2, 90, 5, 1, 40, 3, 3, 17]
 
 
-# pieces
-
-
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=80), st.integers(1, 100))
 @settings(max_examples=200)
 def test_blocks_of_lists_hold_every_list_whole(ids, chunk):
@@ -33,9 +30,6 @@ def test_blocks_of_lists_hold_every_list_whole(ids, chunk):
     assert sum(count for _, count in blocks) == len(set(ids))
     assert not any(one & other for one, other in itertools.combinations(held, 2))
     assert len(blocks) <= max(1, min(BLOCKS, len(ids) // chunk))
-
-
-# features that stay where they are
 
 
 def test_rows_are_scored_a_chunk_at_a_time_and_bad_ones_are_named():

@@ -103,12 +103,6 @@ def test_kl_is_0_at_the_teachers_scores_and_half_the_variance_of_the_differences
     torch.testing.assert_close(hot, (scores - labels).var(correction=0) / 2, rtol=1e-3, atol=0)
 
 
-def test_softmax_of_one_label_is_the_cross_entropy_of_torch():
-    scores, _ = draw(9)
-    one = F.one_hot(torch.tensor(3), 9)
-    torch.testing.assert_close(SoftmaxLoss()(scores, one), F.cross_entropy(scores, torch.tensor(3)))
-
-
 @pytest.mark.parametrize("statistic", [*STATISTICS, "hits@3"])
 def test_without_temperature_the_smooth_statistic_is_the_statistic(statistic):
     scores, labels = draw(3, 12)

@@ -92,9 +92,6 @@ def test_the_path_of_other_devices_is_the_same(monkeypatch):
     close(torch.autograd.grad(plain.sum(), two.scores)[0], slope)
 
 
-# --- graded labels and ragged lists ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", PAIR_LOSSES)
 def test_ragged_lists_of_very_different_lengths(name):
     """Padded to the longest, these 2,001 lists would take 40 million items."""
