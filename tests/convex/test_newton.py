@@ -22,11 +22,6 @@ DESIGNS = {
 all_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
 
 
-def rows_of(design):
-    """All rows δ_ik one by one, of shape (i, k, d)."""
-    return np.array([[x - z for z in design.negative] for x in design.positive])
-
-
 @all_functions
 def test_derivatives_of_pair_functions(function):
     z, step = torch.tensor([-3.0, -0.4, 0.9, 1.2, 2.5], dtype=torch.float64), 1e-5
@@ -48,16 +43,6 @@ def test_the_conjugate_bounds_the_function_and_touches_it(function, z, other):
     assert bound[0] <= value[0] + tolerance
     touching = -a * other - function.conjugate(a)
     assert touching[0] == pytest.approx(float(function(other)), rel=1e-9, abs=1e-9 * float(1 + a[0]))
-
-
-@all_designs
-def test_designs_equal_their_rows(design):
-    rows, w = rows_of(design), np.array([0.3, -1.0, 0.7])
-    share = np.random.default_rng(1).random(rows.shape[:2])
-    np.testing.assert_allclose(design.differences(w), rows @ w, atol=1e-14)
-    np.testing.assert_allclose(design.columns(share), np.einsum("ik,ikd->kd", share, rows), atol=1e-14)
-    np.testing.assert_allclose(design.gram(share), np.einsum("ik,ikd,ike->de", share, rows, rows), atol=1e-13)
-    assert (design.sizes(share) >= np.einsum("ik,ikd->kd", share, np.abs(rows)) - 1e-14).all()
 
 
 @all_designs

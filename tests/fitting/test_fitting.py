@@ -90,6 +90,27 @@ def test_the_objective_is_the_loss_plus_the_penalty_of_weights_but_not_of_biases
         assert step.loss == pytest.approx(float(RankNetLoss()(scorer(torch.from_numpy(X)), torch.from_numpy(y))))
 
 
+def test_a_step_is_an_iteration_of_one_long_call():
+    X, y = problem()
+    scorer, count = LinearScorer(4), 9
+    fit = Fit(scorer, RankNetLoss(), X, y, FitOptions(l2=1e-4, tolerance=1e-300))
+    list(itertools.islice(fit, count))
+
+    reference = LinearScorer(4)
+    parameters = list(reference.parameters())
+    features, labels, scale = torch.from_numpy(X), torch.from_numpy(y).double(), 2.0**30
+
+    def closure():
+        objective = RankNetLoss()(reference(features), labels) + 1e-4 / 2 * (reference.weight**2).sum()
+        for parameter, grad in zip(parameters, torch.autograd.grad(objective, parameters), strict=True):
+            parameter.grad = grad * scale
+        return objective.detach() * scale
+
+    options = {"max_iter": count, "max_eval": 10_000, "history_size": 50, "line_search_fn": "strong_wolfe"}
+    torch.optim.LBFGS(parameters, tolerance_grad=0, tolerance_change=0, **options).step(closure)
+    assert torch.equal(flat(scorer), flat(reference))
+
+
 @pytest.mark.parametrize("factor", [1e-7, 1e7])
 def test_no_absolute_tolerance_stops_a_fit(factor):
     class Scaled(nn.Module):
