@@ -37,16 +37,6 @@ def test_weights_are_the_definition(name, n):
     np.testing.assert_allclose(RankStatistic.parse(name).weights(n), expected, rtol=1e-15)
 
 
-@pytest.mark.parametrize("name", DEFINITIONS)
-@pytest.mark.parametrize("n", [1, 7, 300])
-def test_weights_are_nonnegative_and_nondecreasing(name, n):
-    a = RankStatistic.parse(name).weights(n)
-    assert a.shape == (n,)
-    assert a.dtype == np.float64
-    assert a[0] >= 0
-    assert np.all(np.diff(a) >= 0)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_prints_back_exactly(name):
     statistic = RankStatistic.parse(name)
@@ -56,20 +46,14 @@ def test_a_name_prints_back_exactly(name):
 
 
 @given(
-    st.one_of(
-        st.builds(
-            RankStatistic,
-            st.just("dcg"),
-            base=st.floats(1.0, 1e300, exclude_min=True),
-            cutoff=st.none() | st.integers(1, 10**9),
-        ),
-        st.builds(RankStatistic, st.just("power"), p=st.floats(0.0, 1e300, exclude_min=True)),
-        st.builds(RankStatistic, st.just("pauc"), cutoff=st.integers(1, 10**9)),
-        st.builds(
-            RankStatistic.from_weights,
-            st.lists(st.floats(0, 1e300), min_size=1, max_size=6).map(sorted),
-        ),
+    st.builds(
+        RankStatistic,
+        st.just("dcg"),
+        base=st.floats(1.0, 1e300, exclude_min=True),
+        cutoff=st.none() | st.integers(1, 10**9),
     )
+    | st.builds(RankStatistic, st.just("power"), p=st.floats(0.0, 1e300, exclude_min=True))
+    | st.builds(RankStatistic.from_weights, st.lists(st.floats(0, 1e300), min_size=1, max_size=6).map(sorted))
 )
 def test_every_statistic_reads_back(statistic):
     assert RankStatistic.parse(str(statistic)) == statistic
@@ -95,27 +79,20 @@ def test_other_spellings_have_one_canonical_name(text, canonical):
     ("text", "message"),
     [
         ("ndcg@10", "unknown name 'ndcg' (did you mean 'dcg'? runs by query report its share"),
-        ("NDCG@10", "name@N in lower case, got 'NDCG@10'"),
         ("roc_auc", "did you mean 'auc'?"),
         ("dcg@0", "cutoff must be an integer from 1 to 2**63 - 1, got 0"),
         ("dcg@", "must read name"),
         ("dcg(base=1)", "base must be a finite number > 1, got 1.0"),
-        ("dcg(base=x)", "'x' is not a number"),
         ("dcg(p=2)", "takes base=..., got 'p=2'"),
         ("mrr(base=2)", "takes no options, got 'base=2'"),
         ("power(p=0)", "p must be a finite number > 0"),
         ("pauc", "a cutoff is needed"),
-        ("hits", "a cutoff is needed, as in 'hits@100'"),
         ("map", "unknown name 'map' (did you mean 'ap'?)"),
         ("auc@10", "takes no cutoff, got @10; the partial AUC is 'pauc@N'"),
         ("weights(1,0)", "weights must be nondecreasing, got 0.0 at rank 2"),
         ("weights(-1,0)", "weights must be nonnegative, got -1.0 at rank 1"),
         ("weights(0,inf)", "weights must be finite, got inf at rank 2"),
         ("", "must read name"),
-        ("dcg(", "must read name"),
-        ("dcg@１０", "must read name"),
-        ("dcg@" + "9" * 5000, "must read name"),
-        ("dcg(base=1_0)", "'1_0' is not a number"),
         ("dcg(base=１０)", "'１０' is not a number"),
     ],
 )

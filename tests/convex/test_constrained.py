@@ -152,15 +152,11 @@ def test_largest_number_of_columns_may_exceed_them():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (
-            {"required": [0], "constraints": ["x0 = 0*x1"]},
-            "required: the other constraints leave no weights with which x0",
-        ),
+        ({"required": [0], "constraints": ["x0 = 0*x1"]}, "required: the other constraints leave no weights with"),
         ({"required": [5]}, "required: x5 cannot be used, for all rows have the same value"),
         ({"required": [0, 1], "max_nonzeros": 1}, "required: at most max_nonzeros = 1 columns may be used, got 2"),
         ({"required": [0], "forbidden": [0]}, "forbidden: 0 is required"),
         ({"max_nonzeros": 0}, "max_nonzeros: must be an integer >= 1 or None for no limit, got 0"),
-        ({"max_nonzeros": 1.5}, "max_nonzeros: must be an integer >= 1"),
         ({"signs": {0: "?"}}, "signs: the sign of 0 must be"),
         ({"required": [0], "max_nonzeros": 1, "signs": {0: "-"}}, "required: x0 cannot be used: of all weights"),
     ],

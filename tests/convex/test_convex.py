@@ -4,7 +4,6 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from ltr import losses
@@ -43,9 +42,6 @@ def differences(X, y):
     return (X[y == 1][:, None] - X[y == 0][None]).reshape(-1, X.shape[1])
 
 
-# --- the certificate ---------------------------------------------------------------------------------------------
-
-
 @all_names
 @both_l2
 def test_certified_and_nothing_nearby_is_better(name, l2):
@@ -62,27 +58,6 @@ def test_certified_and_nothing_nearby_is_better(name, l2):
 
 
 # --- independent solvers -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "hinge"])
-@both_l2
-def test_agrees_with_scipy(name, l2):
-    X, y = draw(seed=3)
-    bias = name == "logistic"
-    features, labels = torch.from_numpy(X), torch.from_numpy(y)
-
-    def value_and_grad(v):
-        w = torch.tensor(v, requires_grad=True)
-        scores = features @ w[: X.shape[1]] + (w[-1] if bias else 0.0)
-        value = losses.parse_loss(name)(scores, labels) + l2 / 2 * w[: X.shape[1]].square().sum()
-        value.backward()
-        return value.item(), w.grad.numpy()
-
-    found = minimize(value_and_grad, np.zeros(X.shape[1] + bias), jac=True, method="BFGS", options={"gtol": 1e-9})
-    best = certified_optimum(name, X, y, l2=l2)
-    assert best.lower_bound <= found.fun
-    assert best.value == pytest.approx(found.fun, rel=1e-9)
-    np.testing.assert_allclose(best.weights, found.x[: X.shape[1]], atol=1e-4)
 
 
 @all_names
@@ -122,29 +97,6 @@ def test_agrees_with_sklearn_logistic_regression(bias):
     assert best.value <= objective("logistic", X, y, 0.05, model.coef_[0], model.intercept_[0]) + 1e-12
 
 
-# --- what does not change the optimum ----------------------------------------------------------------------------
-
-
-@all_names
-def test_units_and_origins_of_features_do_not_matter_without_a_penalty(name):
-    X, y = draw(seed=9)
-    factor, shift = np.array([1e-4, 1.0, 1e4]), np.array([5.0, -2007.0, 1e5])
-    best, moved = certified_optimum(name, X, y), certified_optimum(name, X * factor + shift, y)
-    assert moved.value == pytest.approx(best.value, rel=1e-9)
-    np.testing.assert_allclose(moved.weights * factor, best.weights, rtol=1e-5, atol=1e-7)
-
-
-@all_names
-@both_l2
-def test_order_and_copies_of_observations_do_not_matter(name, l2):
-    X, y = draw(seed=10)
-    order = np.random.default_rng(0).permutation(len(y))
-    best = certified_optimum(name, X, y, l2=l2)
-    assert certified_optimum(name, X[order], y[order], l2=l2).value == pytest.approx(best.value, rel=1e-10)
-    twice = certified_optimum(name, np.vstack([X, X]), np.append(y, y), l2=l2)
-    assert twice.value == pytest.approx(best.value, rel=1e-10)
-
-
 @all_names
 @both_l2
 def test_constant_and_dependent_columns(name, l2):
@@ -170,9 +122,6 @@ def test_columns_that_hardly_vary_are_not_left_out():
     assert found.lower_bound <= best.value * (1 + 1e-9)
 
 
-# --- separable data ----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", SMOOTH)
 @pytest.mark.parametrize("tied", [False, True])
 def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
@@ -196,8 +145,6 @@ def test_separable_data_has_no_minimiser_without_a_penalty(name, tied):
         ({"loss": "lambda"}, "no convex optimum is known for lambda"),
         ({"l2": -1.0}, "l2 must be a finite number >= 0, got -1.0"),
         ({"X": [[0.0], [math.inf]]}, "X: values must be finite and none missing, got inf in column 1, row 2"),
-        ({"X": [[0.0], [1e200]]}, r"X: values must be at most 1e\+150 in size, got 1e\+200 in column 1, row 2"),
-        ({"X": [[0.0], [1e-200]]}, "X: a column must be constant or span at least 1e-150, got 0.0 to 1e-200 in column"),
         ({"y": [0, 1, 0]}, r"y: labels must be one per row \(2\), got shape \(3,\)"),
         ({"y": [1, 2]}, "y: labels must be 0 or 1, got 2 in row 2"),
         ({"y": [1, 1]}, "y: labels must hold both classes, got only 1"),

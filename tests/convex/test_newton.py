@@ -1,12 +1,10 @@
-import math
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ltr.convex.newton import Objective, Pairs, floor, minimise, solve
+from ltr.convex.newton import Objective, Pairs, floor, minimise
 from ltr.losses.functions import EXPONENTIAL, LOGISTIC, SQUARED_HINGE, PairFunction, SmoothedHinge
 
 FUNCTIONS = {
@@ -22,11 +20,6 @@ DESIGNS = {
     "items": Pairs(rng.normal(size=(15, 3)) + 0.3, np.zeros((1, 3))),
 }
 all_designs = pytest.mark.parametrize("design", DESIGNS.values(), ids=DESIGNS.keys())
-
-
-def rows_of(design):
-    """All rows δ_ik one by one, of shape (i, k, d)."""
-    return np.array([[x - z for z in design.negative] for x in design.positive])
 
 
 @all_functions
@@ -50,16 +43,6 @@ def test_the_conjugate_bounds_the_function_and_touches_it(function, z, other):
     assert bound[0] <= value[0] + tolerance
     touching = -a * other - function.conjugate(a)
     assert touching[0] == pytest.approx(float(function(other)), rel=1e-9, abs=1e-9 * float(1 + a[0]))
-
-
-@all_designs
-def test_designs_equal_their_rows(design):
-    rows, w = rows_of(design), np.array([0.3, -1.0, 0.7])
-    share = np.random.default_rng(1).random(rows.shape[:2])
-    np.testing.assert_allclose(design.differences(w), rows @ w, atol=1e-14)
-    np.testing.assert_allclose(design.columns(share), np.einsum("ik,ikd->kd", share, rows), atol=1e-14)
-    np.testing.assert_allclose(design.gram(share), np.einsum("ik,ikd,ike->de", share, rows, rows), atol=1e-13)
-    assert (design.sizes(share) >= np.einsum("ik,ikd->kd", share, np.abs(rows)) - 1e-14).all()
 
 
 @all_designs
@@ -100,20 +83,6 @@ def test_the_bound_tightens_with_the_square_of_the_distance():
     assert 50 < gaps[0] / gaps[1] < 20_000
 
 
-def test_golden_minima():
-    # two of three rows point up: log odds log 2, entropy of (2/3, 1/3)
-    items = Objective(Pairs(np.array([[1.0], [1.0], [-1.0]]), np.zeros((1, 1))), LOGISTIC, np.zeros(1))
-    w = minimise(items, np.zeros(1))
-    assert w[0] == pytest.approx(math.log(2), rel=1e-14)
-    entropy = -(2 / 3) * math.log(2 / 3) - (1 / 3) * math.log(1 / 3)
-    assert items.value(w) == pytest.approx(entropy, rel=1e-14)
-    # differences 1, 1, -1: (2 exp(-w) + exp(w)) / 3 is smallest at exp(2 w) = 2
-    pairs = Objective(Pairs(np.array([[0.0]]), np.array([[-1.0], [-1.0], [1.0]])), EXPONENTIAL, np.zeros(1))
-    w = minimise(pairs, np.zeros(1))
-    assert w[0] == pytest.approx(math.log(2) / 2, rel=1e-14)
-    assert pairs.value(w) == pytest.approx(2 * math.sqrt(2) / 3, rel=1e-14)
-
-
 @settings(deadline=None, max_examples=30)
 @given(
     q=st.lists(st.floats(-5, 5), min_size=2, max_size=2),
@@ -123,12 +92,3 @@ def test_golden_minima():
 def test_floor_is_below_every_value(q, penalty, w):
     q, penalty, w = np.array(q), np.array(penalty), np.array(w)
     assert floor(1.0, 1.0, q, np.abs(q), penalty, radius=10.0) <= 1.0 + q @ w + 0.5 * penalty @ w**2
-
-
-def test_solve_is_least_norm_and_indifferent_to_scale():
-    np.testing.assert_allclose(solve(np.ones((2, 2)), np.array([2.0, 2.0])), [1.0, 1.0])
-    scale = np.array([1e-6, 1.0, 1e6])
-    matrix = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 4.0]])
-    solution = solve(matrix * np.outer(scale, scale), np.array([1.0, 2.0, 3.0]) * scale)
-    np.testing.assert_allclose(solution * scale, np.linalg.solve(matrix, [1.0, 2.0, 3.0]), rtol=1e-12)
-    assert np.array_equal(solve(np.zeros((2, 2)), np.zeros(2)), np.zeros(2))

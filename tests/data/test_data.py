@@ -5,17 +5,7 @@ import pandas as pd
 import pytest
 
 import ltr.data.named
-from ltr.data import (
-    DataError,
-    Dataset,
-    dataset_names,
-    gaussians,
-    half_split,
-    load,
-    read_rows,
-    read_table,
-    read_texts,
-)
+from ltr.data import DataError, Dataset, dataset_names, gaussians, half_split, load, read_rows, read_table, read_texts
 from ltr.data.named import FILES, LISTS_BY_QUERY
 from tests.paths import DATA
 
@@ -178,21 +168,6 @@ def test_uis_dummies_and_abalone_sex():
     assert len(np.unique(abalone.X, axis=0)) == abalone.n
 
 
-@needs_files
-def test_haberman_rows_that_carry_both_labels():
-    data = load("haberman", data_dir=DATA)
-    rows, which = np.unique(data.X, axis=0, return_inverse=True)
-    assert data.n - len(rows) == 23
-    mixed = [k for k in range(len(rows)) if len(set(data.y[which.ravel() == k])) == 2]
-    assert len(mixed) == 6
-
-
-@needs_files
-def test_data_directory_from_the_environment(monkeypatch):
-    monkeypatch.setenv("LTR_DATA", str(DATA))
-    assert load("haberman").n == 306
-
-
 def test_missing_and_changed_files(tmp_path):
     with pytest.raises(DataError, match=r"uis[/\\]uis.csv: no such file; data set uis was found at github.com"):
         load("uis", data_dir=tmp_path)
@@ -200,15 +175,6 @@ def test_missing_and_changed_files(tmp_path):
     write(tmp_path / "uis", "ID,DFREE\n1,0\n", "uis.csv")
     with pytest.raises(DataError, match=r"uis.csv: this is not the documented file.*SHA-256 is [0-9a-f]{64}, expected"):
         load("uis", data_dir=tmp_path)
-
-
-@needs_files
-def test_a_single_changed_byte_is_noticed(tmp_path):
-    (tmp_path / "pima").mkdir()
-    text = (DATA / FILES["pima"].path).read_text()
-    write(tmp_path, text.replace("148", "149", 1), FILES["pima"].path)
-    with pytest.raises(DataError, match=FILES["pima"].sha256):
-        load("pima", data_dir=tmp_path)
 
 
 # --- tables ------------------------------------------------------------------------------------------------------
@@ -277,17 +243,11 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
         ("6,148,0\n1,85,1\n", {"label": "2"}, "no label column '2'.*the first line must hold the column names"),
         ("a,y\n1,0\n2,1\n", {"features": ["a", "b", "c"]}, "no feature column 'b', 'c'; the file has a, y"),
         ("a,y\n1,0\n2,1\n", {"drop": ["b"]}, "no column to drop 'b'"),
-        ("a,y\n1,0\n2,1\n", {"features": ["y"]}, "feature column 'y' is also the label"),
         ("a,b,y\n1,2,0\n2,3,1\n", {"features": ["a"], "drop": ["a"]}, "feature column 'a' is also dropped"),
         ("a,y\n1,0\n,1\n", {}, "got nan in column 'a', row 2"),
-        ("a,b,y\n1,2,0\n1,inf,1\n", {}, "column 'b' must hold finite numbers, got inf in row 2"),
         ("a,y\n1,0\nred,1\nblue,0\n", {}, "column 'a' must hold numbers, got 'red' in row 2"),
-        ("a,y\n1,0\n2,2\n", {}, "column 'y': labels must be 0 or 1, got 2 in row 2"),
         ("a,y\n1,si\n2,no\n", {}, "column 'y': labels must be 0 and 1, or yes and no, got 'si', 'no'; data.positive ="),
-        ("a,y\n1,0\n2,\n", {}, "column 'y': labels must not be missing, got none in row 2"),
-        ("a,y\n1,0\n2,0\n", {}, "column 'y': labels must hold both classes, got only 0"),
         ("a,b,a,y\n1,2,3,0\n1,2,3,1\n", {}, "column names must differ, got 'a' for columns 1 and 3"),
-        (",a,y\n5,1,0\n1,2,1\n", {}, "every column needs a name, got '' for column 1"),
         ("a,y\n1,0\n2,1,5\n", {}, "line 3 has 3 fields, the header 2; mend these lines"),
         ('a,y\n"1,0\n', {}, "not a table separated by ',': .*EOF inside string"),
         ("a,b,y\n1,2,0\n1,1\n", {}, "line 3 has 2 fields, the header 3"),
@@ -319,15 +279,8 @@ def test_bad_files_are_explained(tmp_path):
 
 def test_nullable_and_categorical_columns(tmp_path):
     pytest.importorskip("pyarrow")
-    frame = pd.DataFrame(
-        {
-            "a": pd.array([1, None], dtype="Int64"),
-            "b": pd.Categorical([3, 4]),
-            "c": pd.Categorical(["u", "v"]),
-            "y": [0, 1],
-        }
-    )
-    frame.to_parquet(tmp_path / "t.parquet")
+    columns = {"a": pd.array([1, None], dtype="Int64"), "b": pd.Categorical([3, 4]), "c": pd.Categorical(["u", "v"])}
+    pd.DataFrame(columns | {"y": [0, 1]}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="got nan in column 'a', row 2"):
         read_table(tmp_path / "t.parquet", label="y", features=["a"])
     with pytest.raises(DataError, match="column 'c' must hold numbers, got 'u' in row 1"):

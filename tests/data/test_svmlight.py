@@ -45,20 +45,16 @@ def test_ids_of_queries_are_texts(tmp_path, qid):
 
 @settings(max_examples=50, deadline=None)
 @given(st.integers(0, 10**6), st.booleans())
-def test_agrees_with_scikit_learn(seed, zero_based):
+def test_agrees_with_scikit_learn(tmp_path_factory, seed, zero_based):
     rng = np.random.default_rng(seed)
     n, d = rng.integers(2, 12), rng.integers(1, 7)
     X = np.round(rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.5), 6)
     X[0, 0] = X[0, -1] = 1.0  # index 0 tells that indices begin there, the last one how many there are
     y, qid = np.r_[0, 1, rng.integers(0, 5, n - 2)], np.r_[5, 5, rng.integers(0, 9, n - 2)]
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "data.txt")
-        dump_svmlight_file(X, y, str(path), zero_based=zero_based, query_id=qid)
-        data = read_svmlight(path)
-        theirs, labels, queries = load_svmlight_file(str(path), query_id=True)
+    path = tmp_path_factory.mktemp("svmlight") / "data.txt"
+    dump_svmlight_file(X, y, str(path), zero_based=zero_based, query_id=qid)
+    data = read_svmlight(path)
+    theirs, labels, queries = load_svmlight_file(str(path), query_id=True)
     np.testing.assert_array_equal(data.X, theirs.toarray())
     np.testing.assert_array_equal(data.y, labels)
     np.testing.assert_array_equal(data.query_ids.astype(int)[data.qid], queries)
@@ -97,13 +93,10 @@ def test_without_queries_labels_are_two_classes(tmp_path, positive, negative):
         ("1 1:1\nx 1:2\n", None, "a line must begin with a number, its label, got 'x' in line 2"),
         ("1 1:1\n\n0 1:a\n", None, "features must read index:value, got '1:a' in line 3"),
         ("1 1:1\n0 2:1 1:1\n", None, "indices of features must ascend within a line, to at most 2147483647, got 1 in"),
-        ("1 1:1\n0 1:1 99999999999:1\n", None, "got 99999999999 in line 2"),
         ("1 1:1\n0 1:nan\n", None, "values must be finite and none missing, got nan in column 'f1', row 2"),
         ("1 qid:1 1:1\n\n0 1:1\n", None, "all lines must have a qid: or none, got line 3 unlike those before"),
-        ("1 qid: 1:1\n", None, "qid: must be followed by an id, got none in line 1"),
         ("1 1:1\n2 1:2\n", None, "labels must be 0 or 1, got 2 in row 2"),
         ("1 qid:1 1:1\n-1 qid:1 1:2\n", None, "labels must be whole numbers from 0 to 1000, got -1 in row 2"),
-        ("1 qid:1 1:1\n1 qid:1 1:2\n", None, "labels must hold two different values, got only 1"),
         ("1 qid:1 1:1\n0 qid:2 1:2\n", None, "at least one query must have two different labels, got none"),
         ("1 1:1\n0 1:2\n", "1\n2\n", "must add up to the 2 rows of the data, got 3; give sizes, not one id per row"),
         ("1 1:1\n0 1:2\n", "two\n", "query sizes must be whole numbers above 0, got 'two' in line 1"),

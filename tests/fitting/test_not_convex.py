@@ -6,7 +6,6 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 
 import ltr
-from ltr.data import DataError, load
 from ltr.fitting import Fit, FitOptions, NoSlopeError
 from ltr.losses import RankNetLoss, parse_loss
 from ltr.losses.parsing import LOSSES
@@ -43,14 +42,6 @@ def own_statistic(loss, ranker, X, y, qid=None):
 
 
 @pytest.mark.parametrize("loss", NOT_CONVEX)
-def test_lists_by_query_are_ranked_about_as_well_as_by_ranknet(loss):
-    data = ltr.data.grouped(seed=0)
-    ranker = SurrogateRanker(loss, normalize=True).fit(data.X, data.y, qid=data.qid)
-    assert np.abs(ranker.coef_).max() > 0.1
-    assert ranker.score(data.X, data.y, qid=data.qid) > 0.92  # ranknet 0.9234; 0.416 with all scores tied
-
-
-@pytest.mark.parametrize("loss", NOT_CONVEX)
 def test_on_random_lists_the_own_statistic_is_about_as_good_as_ranknets(loss):
     gains = []
     for seed in range(examples(3, slow=20)):
@@ -59,18 +50,6 @@ def test_on_random_lists_the_own_statistic_is_about_as_good_as_ranknets(loss):
         gains.append(own_statistic(loss, ranker, X, y) - own_statistic(loss, reference, X, y))
     assert min(gains) > -0.02
     assert np.mean(gains) > 0.005
-
-
-def test_data_in_the_form_of_letor_are_ranked_about_as_well_as_by_ranknet():
-    loss = "lambda(statistic=dcg@10)"
-    try:
-        data = load("lightgbm_lambdarank")
-    except DataError:
-        pytest.skip("the data set lightgbm_lambdarank is not here: set LTR_DATA")
-    reference = SurrogateRanker("ranknet", l2=0.1).fit(data.X, data.y, qid=data.qid)
-    ranker = SurrogateRanker(loss, l2=0.1, max_steps=10).fit(data.X, data.y, qid=data.qid)
-    ours, theirs = (own_statistic(loss, r, data.X, data.y, data.qid) for r in (ranker, reference))
-    assert ours > theirs - 0.005
 
 
 @pytest.mark.parametrize("optimizer", ["lbfgs", "adam"])
@@ -115,12 +94,6 @@ def test_an_interrupted_fit_resumes_bit_for_bit():
         stopped.fit(X, y)
     resumed = SurrogateRanker(loss, **options).fit(X, y, resume=stopped.fit_.state_dict())
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-
-
-def test_a_start_without_a_slope_is_named():
-    X, y = random_list(0)
-    with pytest.raises(NoSlopeError, match="scorer must start where the loss has a slope, and smooth"):
-        Fit(LinearScorer(4), parse_loss("smooth(statistic=dcg@10)"), X, y)
 
 
 def test_losses_say_whether_they_are_convex():

@@ -1,14 +1,11 @@
 """Listwise losses and those of a rank statistic, against their definitions written out."""
 
-import itertools
-import math
-
 import pytest
 import torch
 from torch.nn import functional as F
 
 from ltr import metrics
-from ltr.losses import KLLoss, ListMLELoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
+from ltr.losses import KLLoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
 from ltr.losses.derivatives import derivatives
 from ltr.statistics import RankStatistic
 from tests.losses.loss_reference import ALL_PAIRS, NO_PAIRS, defined, set_form
@@ -106,40 +103,6 @@ def test_kl_is_0_at_the_teachers_scores_and_half_the_variance_of_the_differences
     torch.testing.assert_close(hot, (scores - labels).var(correction=0) / 2, rtol=1e-3, atol=0)
 
 
-def test_softmax_of_one_label_is_the_cross_entropy_of_torch():
-    scores, _ = draw(9)
-    one = F.one_hot(torch.tensor(3), 9)
-    torch.testing.assert_close(SoftmaxLoss()(scores, one), F.cross_entropy(scores, torch.tensor(3)))
-
-
-def test_softmax_of_clicks_over_propensities_is_unbiased():
-    """The mean over all outcomes of looking at rows is the loss of the true relevance."""
-    scores, relevance = draw(4, grades=2, seed=3)
-    propensity = torch.tensor([1.0, 0.5, 0.25, 0.8], dtype=torch.float64)
-    expected = 0.0
-    for looked_at in itertools.product([0.0, 1.0], repeat=4):
-        looked = torch.tensor(looked_at, dtype=torch.float64)
-        chance = torch.where(looked > 0, propensity, 1 - propensity).prod()
-        expected += chance * SoftmaxLoss(pairs="sum")(scores, looked * relevance / propensity)
-    assert relevance.sum() > 0
-    torch.testing.assert_close(expected, SoftmaxLoss(pairs="sum")(scores, relevance))
-
-
-def test_list_mle_of_different_labels_is_plackett_and_luce():
-    scores, _ = draw(4)
-    labels = torch.tensor([1, 3, 0, 2])
-    # the probability of an order, added up over all orders, is 1
-    total = 0.0
-    for order in itertools.permutations(range(4)):
-        given = torch.tensor([order.index(label) for label in range(4)])
-        total += math.exp(-ListMLELoss(pairs="sum")(scores, given).item())
-    assert total == pytest.approx(1.0, rel=1e-13)
-    s1, s3, s0 = scores[1], scores[3], scores[0]  # drawn first, second, third
-    rest = [scores, scores[[0, 2, 3]], scores[[0, 2]]]
-    expected = sum(torch.logsumexp(r, 0) - s for r, s in zip(rest, (s1, s3, s0), strict=True))
-    assert ListMLELoss(pairs="sum")(scores, labels).item() == pytest.approx(expected.item(), rel=1e-13)
-
-
 @pytest.mark.parametrize("statistic", [*STATISTICS, "hits@3"])
 def test_without_temperature_the_smooth_statistic_is_the_statistic(statistic):
     scores, labels = draw(3, 12)
@@ -185,15 +148,6 @@ def test_derivatives(name):
     scores.requires_grad_()
     assert torch.autograd.gradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
     assert torch.autograd.gradgradcheck(lambda s: parse_loss(name)(s, labels), (scores,))
-
-
-@pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])
-def test_statistics_take_no_weights_and_no_negative_labels(name):
-    scores, labels = draw(5)
-    with pytest.raises(ValueError, match="takes no weights of items"):
-        parse_loss(name)(scores, labels, weight=torch.ones(5))
-    with pytest.raises(ValueError, match="labels must be >= 0, got -1"):
-        parse_loss(name)(scores, labels - 1)
 
 
 @pytest.mark.parametrize("name", ["lambda(statistic=dcg)", "smooth(statistic=dcg)"])

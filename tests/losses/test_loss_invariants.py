@@ -26,6 +26,11 @@ many = settings(
 )
 
 
+def on_random_lists(test):
+    """Run a test of each loss, by its name, on data that is drawn."""
+    return all_losses(many(given(data=st.data())(test)))
+
+
 @st.composite
 def a_list(draw, name):
     """Scores and labels of up to 6 items, with ties, no two scores 1 apart: the hinge has its kink there."""
@@ -59,9 +64,7 @@ def gradients_close(name, a, b):
     return name.startswith("smooth") or close(a, b)
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_padding_and_batch_mates_never_matter(name, loss, data):
     alone = [data.draw(a_list(name)) for _ in range(2)]
     shape = (2, max(len(scores) for scores, _ in alone) + 1)
@@ -77,9 +80,7 @@ def test_padding_and_batch_mates_never_matter(name, loss, data):
         assert not grad[~real].any()
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_flat_lists_in_any_order_under_any_ids(name, loss, data):
     alone = [data.draw(a_list(name)) for _ in range(2)]
     ids = data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=2, unique=True))
@@ -97,9 +98,7 @@ def test_flat_lists_in_any_order_under_any_ids(name, loss, data):
             assert gradients_close(name, torch.empty_like(grads).index_copy(0, order, grads)[qid == one], own_grad)
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_a_weight_of_2_counts_as_the_list_twice_and_0_as_no_list(name, data):
     alone = [data.draw(a_list(name)) for _ in range(3)]
     counts = data.draw(st.lists(st.integers(0, 3), min_size=3, max_size=3))
@@ -156,9 +155,7 @@ def test_bad_weights_of_lists_are_named(weights, qid, error, message):
         RankingMetrics(["mrr"]).update(scores, labels, qid=qid, list_weight=weights)
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_shifts_never_matter_and_gradients_add_up_to_zero(name, loss, data):
     scores, labels = data.draw(a_list(name))
     value, grad = value_and_grad(loss, scores, labels)
@@ -171,9 +168,7 @@ def test_shifts_never_matter_and_gradients_add_up_to_zero(name, loss, data):
     assert gradients_close(name, its_grad, grad)
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_precision_changes_the_rounding_only(name, loss, data):
     scores, labels = data.draw(a_list(name))
     dtype = data.draw(st.sampled_from([torch.float32, torch.bfloat16]))
@@ -186,9 +181,7 @@ def test_precision_changes_the_rounding_only(name, loss, data):
     assert name.startswith("smooth") or close(grad.double(), exact_grad, room)
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_lists_that_say_nothing_are_zero(name, loss, data):
     scores, labels = data.draw(a_list(name))
     label = data.draw(st.integers(0, 1))
@@ -203,9 +196,7 @@ def test_lists_that_say_nothing_are_zero(name, loss, data):
         assert not grad.any()
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
     scores, labels = data.draw(a_list(name))
     if len(scores) == 0:
@@ -226,9 +217,7 @@ def test_an_item_given_twice_is_one_of_weight_two(name, loss, data):
 # --- what nearly always is a mistake -----------------------------------------------------------------------------
 
 
-@all_losses
-@many
-@given(data=st.data())
+@on_random_lists
 def test_a_teachers_scores_may_be_negative_where_only_their_order_or_differences_matter(name, loss, data):
     scores, labels = data.draw(a_list(name))
     if not parse_loss(name).signed:

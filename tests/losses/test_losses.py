@@ -52,18 +52,6 @@ def same(actual, expected, tolerance=1e-12):
 # --- values ------------------------------------------------------------------------------------------------------
 
 
-@all_losses
-@both_pairs
-@pytest.mark.parametrize("weighted", [False, True])
-def test_equals_the_formula_on_graded_lists(case, pairs, weighted):
-    scores, labels, weight = draw(case, 4, 9)
-    weight = weight if weighted else torch.ones_like(weight)
-    loss = case.module(pairs=pairs, reduction="none")
-    expected = [float(defined(loss.name, *one)[0]) for one in zip(scores, labels, weight, strict=True)]
-    found = loss(scores, labels, weight=weight if weighted else None)
-    same(found, torch.tensor(expected, dtype=torch.float64))
-
-
 @losses_and_pairs
 def test_functional_twin_equals_the_module(case, pairs):
     scores, labels, weight = draw(case, 3, 7)
@@ -118,19 +106,6 @@ def test_weights_are_data(case):
     value.backward()
     assert weight.grad is None
     assert torch.isfinite(scores.grad).all()
-
-
-# --- lists -------------------------------------------------------------------------------------------------------
-
-
-@losses_and_pairs
-def test_lists_without_a_weight_are_zero_with_zero_gradient(case, pairs):
-    scores, labels = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1, 0, 1])
-    masked = {"mask": torch.zeros(3, dtype=torch.bool)}
-    for inputs in ({"weight": torch.zeros(3)}, masked):
-        value, grad = value_and_grad(case.module(pairs=pairs), scores, labels, **inputs)
-        assert value.item() == 0
-        assert torch.equal(grad, torch.zeros(3))
 
 
 @all_losses
@@ -188,20 +163,6 @@ def test_data_changed_in_place_is_noticed(case):
 # --- numerical range ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["exponential", "p_norm_push(p=1)", "p_norm_push(p=3)"])
-def test_exponentials_that_cancel_or_underflow_stay_exact(name):
-    loss = losses.parse_loss(name)
-    labels = torch.tensor([1, 1, 0, 0])
-    # scores alone would overflow float32, their differences 0.5 and 1 do not
-    value = loss(torch.tensor([1e4 + 1.0, 1e4 + 1.0, 1e4 + 0.5, 1e4]), labels)
-    p = getattr(loss, "p", 1.0)
-    assert value.item() == pytest.approx((math.exp(-0.5 * p) + math.exp(-p)) / 2, rel=1e-6)
-    # every pair ordered by 1e4: the true value underflows to 0
-    value, grad = value_and_grad(loss, torch.tensor([1e4, 1e4, 0.0, 0.0]), labels)
-    assert value.item() == 0
-    assert torch.equal(grad, torch.zeros(4))
-
-
 def test_powers_are_finite_wherever_the_result_is():
     # the one negative has (mean over positives of l)^4 = (exp(120) + exp(-1))^4 / 2^4 at p = 1/4 of overflow
     labels = torch.tensor([1, 1, 0])
@@ -225,9 +186,6 @@ def test_autocast_does_not_reach_inside(case, device):
     assert inside.dtype == torch.float32
     assert torch.equal(inside, outside)
     assert torch.equal(inside_grad, outside_grad)
-
-
-# --- properties --------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -256,19 +214,6 @@ def test_any_list_equals_the_formula(case, data, pairs):
     assert torch.isfinite(grad).all()
 
 
-@all_losses
-@settings(max_examples=examples(10, slow=100), deadline=None)
-@given(data=st.data(), t=st.floats(0, 1))
-def test_losses_are_convex_in_the_scores(case, data, t):
-    scores, labels, _ = data.draw(lists(2 if case.pairwise else 1))
-    n = len(scores)
-    a = torch.tensor(scores, dtype=torch.float64)
-    b = torch.tensor(data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n)), dtype=torch.float64)
-    loss, y = case.module(), torch.tensor(labels)
-    middle, chord = loss(t * a + (1 - t) * b, y), t * loss(a, y) + (1 - t) * loss(b, y)
-    assert middle.item() <= chord.item() * (1 + 1e-12) + (1e-100 if losses.RankingLoss.short else 1e-15)
-
-
 # --- names and errors --------------------------------------------------------------------------------------------
 
 
@@ -290,11 +235,9 @@ def test_names_parse_back(case):
         ("rank_net", r"unknown name 'rank_net' \(did you mean 'ranknet'\?\); known are ranknet, hinge"),
         ("LambdaMART", r"unknown name 'LambdaMART' \(did you mean 'lambda'\?\)"),
         ("approx_ndcg", r"\(did you mean 'smooth\(statistic=dcg@10\)'\?\)"),
-        ("", "must read name"),
         ("ranknet(p=2)", r"takes reduction=\.\.\., pairs=\.\.\., each once, got 'p=2'"),
         ("ranknet(pairs=max)", "pairs must be one of 'mean', 'sum', got 'max'"),
         ("p_norm_push(p=0.5)", "p must be a finite number >= 1, got 0.5"),
-        ("p_norm_push(inner=hinge)", "inner must be one of 'exponential', 'logistic', got 'hinge'"),
     ],
 )
 def test_names_that_are_refused(text, message):
@@ -303,22 +246,14 @@ def test_names_that_are_refused(text, message):
 
 
 @all_losses
-def test_inputs_that_are_refused(case):
+def test_numbers_beyond_the_range_of_scores_are_refused(case):
     loss, scores, labels = case.module(), torch.zeros(3), torch.tensor([1, 0, 1])
-    with pytest.raises(ValueError, match=r"labels must have the shape of scores \(3,\), got \(2,\)"):
-        loss(scores, labels[:2])
-    with pytest.raises(TypeError, match="mask must be boolean"):
-        loss(scores, labels, mask=labels)
-    with pytest.raises(ValueError, match="weight must be finite and nonnegative, got -1"):
-        loss(scores, labels, weight=-torch.ones(3))
     with pytest.raises(ValueError, match="weight must be finite and nonnegative, got inf"):
         loss(scores, labels, weight=torch.full((3,), 1e60, dtype=torch.float64))
     with pytest.raises(ValueError, match="labels must be finite, got inf"):
         loss(scores, torch.tensor([0.0, 1.0, 1e60], dtype=torch.float64))
     with pytest.raises(ValueError, match="labels must be at most 16777216 beside scores of float32, got 16777217"):
         loss(scores, torch.tensor([0, 1, 2**24 + 1]))
-    with pytest.raises(ValueError, match="scores must be finite, got nan"):
-        loss(scores / 0, labels)
     with pytest.raises(TypeError):
         loss(scores, labels, torch.ones(3))
 

@@ -13,7 +13,8 @@ import torch
 import ltr.native
 from ltr.losses import operators, parse_loss, transforms
 from ltr.native import Groups, ListLoss
-from tests.losses.loss_reference import value_and_grad
+from tests.losses.loss_reference import CASES, value_and_grad
+from tests.losses.test_listwise import NAMES
 
 FOLDER = Path(ltr.native.__file__).parent
 
@@ -44,25 +45,9 @@ def test_the_stub_lists_what_the_core_has():
         assert f"def {name}(" in stub or f"class {name}" in stub
 
 
-NAMES = [
-    "ranknet",
-    "hinge",
-    "squared_hinge",
-    "exponential",
-    "p_norm_push(p=3)",
-    "p_norm_push(p=3,inner=logistic)",
-    "logistic",
-    "list_net",
-    "list_net(temperature=0.3)",
-    "softmax",
-    "softmax(pairs=sum)",
-    "list_mle",
-    "lambda(statistic=dcg@3)",
-    "smooth(statistic=mrr,temperature=0.5)",
-    "lambda(statistic=hits@3)",
-    "smooth(statistic=recall@3,temperature=0.5)",
-]
-all_losses = pytest.mark.parametrize("name", NAMES)
+LOSSES = [*(case.name for case in CASES), *NAMES]
+NO_KERNEL = ("kl", "margin_mse", "smooth(statistic=precision@3,pairs=sum)", "smooth(statistic=recall@3,pairs=sum)")
+all_losses = pytest.mark.parametrize("name", LOSSES)
 
 
 @all_losses
@@ -133,7 +118,7 @@ def test_a_gradient_is_the_same_however_often_it_is_asked_for(reduction):
     assert torch.equal(batched, torch.stack([expected, 3.0 * expected]))
 
 
-@all_losses
+@pytest.mark.parametrize("name", [name for name in LOSSES if not name.startswith(NO_KERNEL)])
 def test_short_lists_are_one_pass_of_the_core(name, monkeypatch):
     calls, by_core = [], operators.by_core
     monkeypatch.setattr(operators, "by_core", lambda *given: calls.append(given) or by_core(*given))

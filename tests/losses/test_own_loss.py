@@ -101,14 +101,9 @@ class FullLoss(PairwiseLoss):
 @pytest.fixture
 def own(tmp_path, monkeypatch):
     """A folder on the path with modules of the user's."""
-    for name, text in (
-        ("plain_losses", PLAIN),
-        ("full_losses", FULL),
-        ("broken_losses", "import nowhere_at_all\n1 / 0"),
-    ):
+    for name, text in {"plain_losses": PLAIN, "full_losses": FULL, "failing_losses": "1 / 0"}.items():
         (tmp_path / f"{name}.py").write_text(text)
         monkeypatch.delitem(sys.modules, name, raising=False)
-    (tmp_path / "failing_losses.py").write_text("1 / 0")
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
 

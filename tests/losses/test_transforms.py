@@ -4,15 +4,11 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from ltr import losses, metrics, torch_hooks
-from ltr.lists import Lists
 from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
-from ltr.losses.pairs import two_classes
-from ltr.losses.transforms import TwoClasses, pair_sums, transform
+from ltr.losses.transforms import TwoClasses, pair_sums
 from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, set_form
 from tests.losses.test_listwise import NAMES
 from tests.tiers import examples, slow_but
@@ -81,59 +77,6 @@ def test_sums_and_their_derivatives_equal_those_over_all_pairs(name, spread, tie
         close(actual, exact, 1e-12)
 
 
-@functions
-@pytest.mark.parametrize("up", [False, True])
-def test_both_transforms_and_their_derivatives(name, up):
-    function, pair_function = FUNCTIONS[name]
-    two = two_class_lists(2, (2, 60), spread=3.0)
-    charges = torch.randn(two.scores.shape, dtype=torch.float64, generator=generator(3)).requires_grad_()
-    upper, lower = (two.upper > 0).double(), (two.lower > 0).double()
-    matrix = (
-        upper.unsqueeze(-1) * lower.unsqueeze(-2) * pair_function(two.scores.unsqueeze(-1) - two.scores.unsqueeze(-2))
-    )
-    expected = torch.einsum("bik,bi->bk" if up else "bik,bk->bi", matrix, charges)
-    actual = transform(function.plan, two, charges, up=up)
-    close(actual, expected)
-    probe = torch.randn(actual.shape, dtype=torch.float64, generator=generator(4))
-    for a, b in zip(
-        torch.autograd.grad(actual, (two.scores, charges), probe),
-        torch.autograd.grad(expected, (two.scores, charges), probe),
-        strict=True,
-    ):
-        close(a, b)
-
-
-@functions
-def test_outliers_do_not_spoil_the_others(name):
-    function, pair_function = FUNCTIONS[name]
-    two = two_class_lists(5, (1, 80))
-    scores = two.scores.detach().clone()
-    scores[0, 1], scores[0, 2] = 1e12, -1e12  # upper and lower as they come, with pairs on either side
-    for a, b in ((two.upper, two.lower), (two.lower, two.upper)):
-        far = TwoClasses(scores, a, b)
-        close(pair_sums(function.plan, far), all_pairs(pair_function, far), 1e-12)
-    one_sided = TwoClasses(scores, two.upper.index_fill(1, torch.tensor([2]), 0.0), two.lower)
-    one_sided.lower[0, 1] = 0.0  # no pair is far on the side that costs
-    close(pair_sums(LOGISTIC.plan, one_sided), all_pairs(FUNCTIONS["logistic"][1], one_sided), 1e-12)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.sampled_from(sorted(FUNCTIONS)),
-    st.lists(
-        st.tuples(st.floats(-60, 60), st.booleans(), st.sampled_from([0.0, 0.5, 1.0, 3.0])), min_size=1, max_size=12
-    ),
-)
-def test_any_scores(name, items):
-    function, pair_function = FUNCTIONS[name]
-    scores, upper, weight = (torch.tensor([column], dtype=torch.float64) for column in zip(*items, strict=True))
-    two = TwoClasses(scores, weight * upper, weight * (1 - upper))
-    expected = all_pairs(pair_function, two)
-    # powers of the hinge add and subtract powers of the scores; pairs won by more than 38 count as 0
-    size = (1.0 + float(scores.max() - scores.min())) ** getattr(function, "power", 0)
-    torch.testing.assert_close(pair_sums(function.plan, two), expected, rtol=1e-12, atol=1e-14 * size)
-
-
 def test_the_path_of_other_devices_is_the_same(monkeypatch):
     from ltr.losses import transforms
 
@@ -147,35 +90,6 @@ def test_the_path_of_other_devices_is_the_same(monkeypatch):
     plain = pair_sums(LOGISTIC.plan, two)
     close(plain, compiled)
     close(torch.autograd.grad(plain.sum(), two.scores)[0], slope)
-
-
-# --- graded labels and ragged lists ------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("grades", [1, 2, 3, 4, 5, 9, 40])
-def test_every_comparable_pair_is_in_one_part(grades):
-    random = generator(grades)
-    labels = torch.randint(0, grades, (4, 15), generator=random).double()
-    mask = torch.rand(labels.shape, generator=random) < 0.8
-    weight = torch.rand(labels.shape, generator=random)
-    weight[:, 3] = 0.0
-    scores = torch.arange(labels.numel(), dtype=torch.float64).reshape(labels.shape)
-    found = []
-    for part in two_classes(Lists(scores, labels, mask), weight):
-        for row, source in enumerate(part.source.tolist()):
-            upper, lower = ((w[row] > 0).nonzero().squeeze(-1) for w in (part.two.upper, part.two.lower))
-            items = part.items[row]
-            assert torch.equal(part.two.scores[row][upper], scores.reshape(-1)[items[upper]])
-            assert torch.equal(part.two.upper[row][upper], weight.double().reshape(-1)[items[upper]])
-            found += [(source, int(i), int(k)) for i in items[upper] for k in items[lower]]
-    expected = [
-        (row, 15 * row + i, 15 * row + k)
-        for row in range(4)
-        for i in range(15)
-        for k in range(15)
-        if mask[row, i] and mask[row, k] and weight[row, i] * weight[row, k] > 0 and labels[row, i] > labels[row, k]
-    ]
-    assert sorted(found) == expected
 
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)
@@ -197,7 +111,7 @@ def test_ragged_lists_of_very_different_lengths(name):
 
 
 @pytest.mark.parametrize("name", PAIR_LOSSES)
-@pytest.mark.parametrize(("grades", "spread"), [(2, 1.0), (5, 1.0), (2, 25.0)])
+@pytest.mark.parametrize(("grades", "spread"), [(2, 1.0), (5, 1.0), (40, 1.0), (2, 25.0)])
 def test_a_long_list_equals_its_pairs(name, grades, spread, monkeypatch):
     random = generator(grades)
     scores = torch.randn(3_000, dtype=torch.float64, generator=random) * spread

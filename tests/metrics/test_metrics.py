@@ -16,7 +16,7 @@ from ltr import metrics
 from ltr.gbdt import metric
 from ltr.losses import lambda_loss, parse_loss, smooth_statistic_loss
 from ltr.metrics import parse_measure, ranked
-from ltr.metrics.ranked import rank_lists, sorted_by_list
+from ltr.metrics.ranked import rank_lists
 from ltr.rankers import ScoreColumn
 
 TIES = ["resolved", "subrank", "average", "optimistic"]
@@ -81,6 +81,11 @@ def test_functions_measures_and_evaluate_are_one(name, ties):
         (parse_measure("ap"), "ap"),
         ("map", "ap"),
         ("map_cut_5", "ap@5"),
+        ("nDCG@10", "ndcg(gain=linear)@10"),
+        ("nDCG(dcg='exp-log2')@3", "ndcg@3"),
+        ("RBP(p=0.9)@5", "rbp(p=0.9)@5"),
+        ("ERR@20", "err@20"),
+        ("NumRet(rel=1)", "num_rel_ret"),
     ],
 )
 def test_other_spellings(text, name):
@@ -93,12 +98,9 @@ def test_other_spellings(text, name):
         ("pfound@10", "unknown name 'pfound'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
         ("ndgc@10", r"unknown name 'ndgc' \(did you mean 'ndcg'\?\)"),
         ("percision@5", r"\(did you mean 'precision'\?\)"),
-        ("Judged@10", r"measure must read name, name\(option=value\) or name@k, got 'Judged@10'"),
         ("Rprec@3", "measure rprec: takes no cutoff, got @3"),
         ("RBP(p=1)", "measure rbp: p must be a number between 0 and 1, got 1"),
-        ("rbp(rel=2)", "measure rbp: takes p=NUMBER, got 'rel=2'"),
         ("ndcg(base=e)", "measure ndcg: takes gain=..., got 'base=e'"),
-        ("precision(rel=2)@5", "statistic precision: takes no options, got 'rel=2'"),
         ("recall", "statistic recall: a cutoff is needed, as in 'recall@100'"),
         ("map_cut_0", r"statistic ap: cutoff must be an integer from 1 to 2\*\*63 - 1, got 0"),
         ("statistic(dcg)@3", "the cutoff belongs to the statistic"),
@@ -183,8 +185,6 @@ def test_empty_lists_and_empty_batches(name, ties, shape):
     ("call", "message"),
     [
         (lambda s, y: metrics.auc(s, y, ties="random"), "ties must be one of 'resolved', .* got 'random'"),
-        (lambda s, y: metrics.auc(s, y + 1), "labels must be 0 and 1 for auc"),
-        (lambda s, y: metrics.dcg(s, y - 1), "labels must be >= 0, got -1: mark padding by mask="),
         (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be one of 'linear', 'exp2', got 'square'"),
         (lambda s, y: metrics.recall(s, y, k=1.5), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
     ],
@@ -192,17 +192,6 @@ def test_empty_lists_and_empty_batches(name, ties, shape):
 def test_bad_arguments_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call(torch.tensor([1.0, 2.0]), torch.tensor([0, 1]))
-
-
-def test_lists_that_stand_together_are_sorted_like_all_items():
-    rng = np.random.default_rng(4)
-    for lengths in ([5, 5, 5], [3, 0, 7, 1], [1], [40, 1], [100, 1, 1, 1, 1], [0, 0]):
-        n = torch.tensor(lengths)
-        number = torch.arange(len(n)).repeat_interleave(n)
-        for order in (slice(None), torch.randperm(len(number), generator=torch.Generator().manual_seed(1))):
-            keys = (number[order] << 20) | torch.from_numpy(rng.integers(0, 30, len(number)))
-            expected = keys.sort().values
-            assert torch.equal(sorted_by_list(keys.clone(), number[order], n), expected), lengths
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -284,14 +273,3 @@ def test_agrees_with(system, case):
             labels = labels > 0
         for treatment in ("resolved", "average", "optimistic") if ties == "untied" else (ties,):
             assert measure(scores, labels, ties=treatment).item() == pytest.approx(value, abs=ERROR[system])
-
-
-def test_torchmetrics_counts_no_item_that_scores_at_most_0():
-    """What docs/metrics.md says of its scores: not so of its NDCG, nor of positive scores."""
-    retrieval = pytest.importorskip("torchmetrics.functional.retrieval")
-    scores, labels = torch.tensor([-0.5, -1.0, -2.0, -3.0]), torch.tensor([0, 1, 0, 1])
-    names = {"mrr": "reciprocal_rank", "map": "average_precision", "ndcg(gain=linear)": "normalized_dcg"}
-    for name, theirs in names.items():
-        other, own = getattr(retrieval, f"retrieval_{theirs}"), parse_measure(name)(scores, labels).item()
-        assert other(scores, labels).item() == pytest.approx(own if name.startswith("ndcg") else 0.0, abs=1e-6)
-        assert other(scores.sigmoid(), labels).item() == pytest.approx(own, abs=1e-6)
