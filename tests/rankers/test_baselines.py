@@ -1,14 +1,19 @@
-"""RankBoost and logistic regression: against their definitions."""
+"""RankBoost and logistic regression: against their definitions, and the paper's mean DCG."""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 
+from ltr.data import half_split, load
+from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.baselines import candidate_cuts
+from scripts.paper.published import read_published
+from tests.paths import DATA, ROOT
 
 
 def problem(seed, n=40, d=3, values=6):
@@ -144,3 +149,30 @@ def test_minimises_the_stated_objective(C, standardize):
     bias = ranker.decision_function(mean[None])[0] if standardize else ranker.decision_function(0 * X[:1])[0]
     best = minimize(objective, np.r_[weights, bias], method="BFGS", options={"gtol": 1e-8}).fun
     assert objective(np.r_[weights, bias]) <= best + 1e-6 * max(1, best)
+
+
+PUBLISHED = ROOT / "configs" / "paper" / "published.csv"
+TOLERANCE = {"uis": 0.03, "pima": 0.03, "haberman": 0.03, "abalone19": 0.15}  # of Abalone19 a half has 16 positives
+
+
+def dcg(scores, labels):
+    """DCG with the natural logarithm, ties resolved against the positives."""
+    return float(rank_statistic(torch.from_numpy(scores), torch.from_numpy(labels), "dcg(base=e)"))
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the paper's data files are not here: set LTR_DATA")
+@pytest.mark.parametrize("name", TOLERANCE)
+def test_logistic_regression_lands_on_the_papers_values(name):
+    data = load(name, data_dir=DATA)
+    values = []
+    for seed in range(50):
+        halves = half_split(data.n, seed)
+        ranker = LogisticRegressionRanker().fit(data.X[halves[0]], data.y[halves[0]])
+        values.append([dcg(ranker.decision_function(data.X[half]), data.y[half]) for half in halves])
+    published = {
+        value.part: value.mean
+        for value in read_published(PUBLISHED)
+        if (value.data, value.variant.method) == (name, "logistic_regression")
+    }
+    expected = [published["train"], published["test"]]
+    np.testing.assert_allclose(np.mean(values, axis=0), expected, rtol=TOLERANCE[name])

@@ -190,6 +190,11 @@ def refused():
     return {
         "several scores for a row is no": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, three),
         "several scores for a row is no ranker": xgboost.XGBClassifier(**TREES).fit(X, three),
+        "a model with several scores": HistGradientBoostingClassifier(max_iter=2).fit(X, three),
+        "a model with several scores for a row": GradientBoostingClassifier(n_estimators=2).fit(whole, three),
+        "boosting='rf'": lightgbm.LGBMRegressor(**LIGHTGBM, boosting_type="rf", subsample=0.5, subsample_freq=1).fit(
+            X, y
+        ),
         "linear_tree=True": lightgbm.LGBMRegressor(**LIGHTGBM, linear_tree=True).fit(X, y),
         "zero_as_missing=True": lightgbm.LGBMRegressor(**LIGHTGBM, zero_as_missing=True).fit(X, y),
         "a LGBMClassifier with categories": lightgbm.LGBMClassifier(**LIGHTGBM).fit(X, y, categorical_feature=[3]),
