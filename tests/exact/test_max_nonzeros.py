@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, RerankProblem
+from ltr.exact import RerankProblem
 from ltr.exact.local_search import search_locally
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.scip import Pairwise, ScipSolver, Subrank
@@ -46,10 +46,6 @@ def test_a_limit_is_an_integer_from_1_to_d(most):
     ):
         with pytest.raises(ValueError, match=r"max_nonzeros must be an integer from 1 to 3.* got "):
             build()
-
-
-def test_a_limit_may_be_an_integer_of_numpy():
-    assert type(RerankProblem(X, Y, max_nonzeros=np.int64(2)).max_nonzeros) is int
 
 
 @pytest.mark.parametrize(
@@ -96,13 +92,6 @@ def test_a_model_completes_only_what_the_limit_admits():
     model.model.free()
 
 
-def test_a_limit_of_all_weights_is_none():
-    for seed in (2, 3, 10):
-        p = random_instance(seed)
-        q = RerankProblem(p.X, p.y, p.statistic, p.C, ties=p.ties, max_nonzeros=p.d)
-        assert solve(q, HOSTED, Limits(time_limit=60)).value == solve(p, HOSTED, Limits(time_limit=60)).value
-
-
 # --- warm start ------------------------------------------------------------------------------------------------
 
 
@@ -124,18 +113,3 @@ def test_the_local_search_finds_the_two_features_that_decide():
     state = searched(wide(2))
     assert np.flatnonzero(state.weights).tolist() == [2, 7]
     assert state.value == pytest.approx(state.problem.trivial_bound, rel=1e-3)
-
-
-@pytest.mark.parametrize("most", [1, 3, 9, 10])
-def test_the_local_search_keeps_to_the_limit(most):
-    state = searched(wide(most, C=0.01), seconds=0.5, restarts=10)
-    assert 1 <= np.count_nonzero(state.weights) <= most
-    assert state.value == state.problem.evaluate(state.weights)
-
-
-def test_the_local_search_with_side_constraints_keeps_to_both():
-    sides = LinearConstraints(-np.eye(10), np.zeros(10))  # no weight below 0
-    state = searched(wide(2, constraints=sides), seconds=10, restarts=10)
-    assert np.count_nonzero(state.weights) <= 2
-    assert (state.weights >= 0).all()
-    assert math.isfinite(state.value)

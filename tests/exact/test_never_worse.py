@@ -111,11 +111,3 @@ def test_no_answer_is_worse_than_a_single_feature_or_a_warm_start(kind, stop):
             else:
                 assert problem.feasible(solution.weights)
                 assert solution.value == problem.evaluate(solution.weights)
-
-
-@pytest.mark.parametrize("method", ["weight_space", "local_search", ReproducibleSearch()])
-def test_a_card_is_refused_where_pairs_are_needed(method):
-    with pytest.raises(
-        ValueError, match="for this method, got CardProblem: a CardProblem is solved by the method cards"
-    ):
-        solve(PROBLEMS["a card"], method)

@@ -6,9 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
-import signal
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -182,17 +179,6 @@ def test_limits_of_a_solve():
     assert short.bound >= best.value >= short.value
     began = [point.incumbent for point in short.trace]
     assert began == sorted(began)
-
-
-def test_ctrl_c_keeps_the_best_card_and_a_bound():
-    problem = wide(1)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    solution = solve(problem, LatticeCuts(starts=0.0, sets=0.0), Limits(time_limit=300))
-    timer.cancel()
-    assert solution.status in (Status.INTERRUPTED, Status.OPTIMAL)
-    assert problem.feasible(solution.weights)
-    assert solution.bound >= solve(problem).value
 
 
 def test_equal_rows_are_merged_and_weights_repeat_rows():

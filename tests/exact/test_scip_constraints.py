@@ -72,10 +72,6 @@ def test_the_optimum_is_that_of_a_grid(kind, seed):
     assert found.value >= best - 1e-9
 
 
-def test_the_constraints_cost_something():
-    assert values(random_problem(0, disc), W[KINDS["disc"][1](W)]).max() < values(random_problem(0, disc), W).max()
-
-
 def test_linear_rows_beside_them():
     sides = ScipConstraints(disc, 2, LinearConstraints([[1.0, 0.0]], [0.4]))
     plain = random_problem(0, disc)

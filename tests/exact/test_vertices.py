@@ -10,7 +10,7 @@ import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.state import SolveState
-from ltr.exact.vertices import _simplest, _simplest_binary, _solve, _whole, largest_value, offer_simple
+from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space import WeightSpaceSearch, pool
 from ltr.exact.weight_space.pool import NarrowBoxes
 from ltr.exact.weight_space.space import space_of
@@ -30,31 +30,6 @@ def no_warnings():
 
 
 # --- vertices --------------------------------------------------------------------------------------------------
-
-
-def test_the_simplest_ratios():
-    assert _simplest(Fraction(1, 3), Fraction(1, 2)) == Fraction(1, 2)
-    assert _simplest(Fraction(-34, 100), Fraction(-33, 100)) == Fraction(-1, 3)
-    assert _simplest(Fraction(-1), Fraction(1, 9)) == 0
-    assert _simplest_binary(Fraction(1, 3), Fraction(2, 5)) == Fraction(3, 8)
-    assert _simplest_binary(Fraction(-1, 3), Fraction(-1, 5)) == Fraction(-1, 4)
-    assert _simplest_binary(Fraction(1, 7), Fraction(1, 7) + Fraction(1, 10**9)).denominator <= 2**30
-
-
-def test_elimination_solves_without_a_rest_and_knows_what_has_no_solution():
-    assert _whole([Fraction(0), Fraction(-3, 2), Fraction(2)]) == (0, 3, -4)
-    assert _solve([(2, 1, 3), (0, 3, 1)]) == ([8, 2], 6)  # 4/3 and 1/3
-    assert _solve([(1, 2, 0), (2, 4, 1)]) is None
-    rng = np.random.default_rng(0)
-    for _ in range(300):
-        planes = [tuple(map(int, row)) for row in rng.integers(-9, 10, (3, 4))]
-        found = _solve(planes)
-        singular = round(np.linalg.det(np.array(planes, dtype=float)[:, :-1])) == 0
-        assert (found is None) == singular
-        if found is not None:
-            tops, bottom = found
-            assert bottom > 0
-            assert all(sum(a * v for a, v in zip(plane, tops, strict=False)) == plane[-1] * bottom for plane in planes)
 
 
 def test_the_largest_value_of_a_box_is_that_of_its_vertices():
@@ -138,13 +113,6 @@ def test_simple_ratios_are_offered():
     assert state.weights.tolist() == [-0.5, 1.0]
 
 
-@pytest.mark.parametrize("method", ["auto", DIRECT, WeightSpaceSearch(coordinates="adapted")])
-def test_a_vertex_attains_the_bound(method):
-    solution = solve(RerankProblem(SIX, [1, 0, 1, 0, 1, 0], margin=0.5), method, Limits(time_limit=30))
-    assert solution.status is Status.OPTIMAL
-    assert solution.value == pytest.approx(1.5178, abs=1e-4)
-
-
 def test_boxes_whose_vertices_are_not_looked_at_keep_their_bound(monkeypatch):
     """At the best weights pairs are won by the margin exactly: boxes around them get narrow, and no proof may end."""
     monkeypatch.setattr(NarrowBoxes, "settle", lambda self, searchable, box: int(box.bound[0]))
@@ -153,16 +121,6 @@ def test_boxes_whose_vertices_are_not_looked_at_keep_their_bound(monkeypatch):
     solution = solve(problem, method, Limits(time_limit=30), warm_starts=[[1.0, 0.2]])
     assert solution.status is Status.INEXACT
     assert solution.value < 1.5177 < solution.bound  # the value of the best weights
-
-
-def test_an_edge_attains_the_bound():
-    # both (1, 1) + (0, 0) = 1 margin and its opposite have to hold: w_0 + w_1 = 1 with w_2 = 1
-    X = [[0, 0, 0], [1, 1, 0], [0, 0, 1], [1, 1, 0], [0, 0, -1], [0, 0, 1], [0, 0, 0]]
-    pairs = [(1, 0), (2, 6), (2, 3), (1, 4)]
-    problem = PairwiseProblem(X, [*pairs, (5, 4)], margin=1.0)
-    best, _ = reference.optimum(problem)
-    solution = solve(problem, limits=Limits(time_limit=30))
-    assert (solution.status, solution.value) == (Status.OPTIMAL, best)
 
 
 _SETTLED = (285, 538, 1229, 7506)  # took too long or ended inexact once

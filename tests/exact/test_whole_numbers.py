@@ -213,14 +213,3 @@ def test_a_weaker_problem_needs_another_proof():
     for weights in ([2.5, 0.0, -1.0], [6.0, 0.0, -2.0], [0.0, 0.0, 1.0]):
         with pytest.raises(verify.CertificateError, match=r"weights\[0\]: must be "):
             verify.check(verify.parse(json.dumps({**content, "weights": weights})))
-
-
-def test_cards_and_whole_numbers_agree():
-    """On yes/no columns, with ties lost, a card is what whole numbers are with a margin below 1."""
-    rng = np.random.default_rng(2)
-    answers = rng.integers(0, 2, (30, 5)).astype(float)
-    y = (answers @ [2, -1, 1, 0, 0] + rng.normal(size=30) > 1).astype(int)
-    card = solve(CardProblem(answers, y, "dcg", points=3, max_nonzeros=3, ties="resolved", required=[4]))
-    numbers = solve(RerankProblem(answers, y, "dcg", 0.0, 0.5, integer=3, max_nonzeros=3, required=[4]), KERNEL)
-    assert card.status is numbers.status is Status.OPTIMAL
-    assert card.value == pytest.approx(numbers.value, abs=1e-12)

@@ -1013,47 +1013,12 @@ def test_what_is_not_json_cannot_be_read(content, message, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("place", ["value", "problem", "other"])
-def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
-    content = by_hand(None)
-    content[place] = "DEEP"
-    for depth in (10, 400, *range(900, 1000, 7), 2000):  # one of these meets the limit behind the reader of JSON
-        path = written(tmp_path, json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
-        assert verify.main([path]) in (1, 2)
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-    for number in ("1" * 4000, "-" + "9" * 4000, "1e999999999", "1." + "1" * 100_000, "NaN", "-Infinity"):
-        path = written(tmp_path, json.dumps(content).replace('"DEEP"', number))
-        assert verify.main([path]) == 1
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert len(err) < 300
-
-
-@pytest.mark.parametrize("content", ["[]", "null", "1", '"ltr certificate"', "{}", '{"format": "ltr certificate"}'])
-def test_other_json_is_rejected(content, tmp_path, capsys):
-    assert verify.main([written(tmp_path, content)]) == 1
-    assert capsys.readouterr().err.startswith("rejected: ")
-
-
 def test_no_file(tmp_path, capsys):
     assert verify.main([str(tmp_path / "none.json")]) == 2
     assert verify.main([str(tmp_path)]) == 2
     none, folder = capsys.readouterr().err.splitlines()
     assert none == f"cannot read {tmp_path / 'none.json'}: No such file or directory"
     assert folder == f"cannot read {tmp_path}: Is a directory"
-
-
-def test_names_in_objects_are_compared_in_no_time():
-    begun = time.monotonic()
-    names = ",".join(f'"{k}": 0' for k in range(200_000))
-    for text, message in (
-        (f"{{{names}}}", "format: must be"),
-        (f'{{{names},"7": 1}}', "'7': occurs twice in one object"),
-    ):
-        with pytest.raises(verify.CertificateError, match=message):
-            verify.parse(text)
-    assert time.monotonic() - begun < 10  # a quadratic search took 10 minutes
 
 
 def card_by_hand(X, points, most, unit=1):
