@@ -115,10 +115,8 @@ PAIRS = PairwiseProblem([[0.0], [1.0]], [(1, 0)])
     ("formulation", "problem", "needs"),
     [
         (ResolvedRank, SUBRANK, "ties='resolved'"),
-        (ResolvedRank, PAIRS, "ties='resolved', got a PairwiseProblem"),
         (Subrank, RESOLVED, "ties='subrank'"),
         (Auc, RESOLVED, "'auc' or 'wrs'"),
-        (Auc, PAIRS, "got a PairwiseProblem"),
         (Pairwise, RESOLVED, "a PairwiseProblem, got a RerankProblem"),
     ],
 )
