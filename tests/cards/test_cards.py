@@ -144,7 +144,7 @@ TWO = {"a": [1, 2, 3], "b": ["x", "y", "z"]}
         (
             {},
             {"when": pd.to_datetime(["2020-01-01", "2021-01-01"])},
-            "column 'when' .* not dates.* turn it into a numb",
+            "column 'when' .* not dates.* turn it into",
         ),
         ({}, {"x": [1.0, math.inf]}, "column 'x' must hold finite numbers"),
         ({}, {"x": [1, 1]}, "must have a column that varies"),
@@ -552,8 +552,6 @@ def test_a_card_is_found_written_and_applied(folder):
         assert scored.total.tolist() == card.totals(table).tolist()
         assert scored[[q.name for q in card.questions]].sum(axis=1).tolist() == scored.total.tolist()
         assert scored.id[3] == "=3+1"
-    assert run("score", "card/card.csv", "table.csv", "-o", "scored.csv")[0] == 0
-    assert len(pd.read_csv("scored.csv")) == 80
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,8 @@ from ltr.exact.scip import Pairwise, ScipSolver, Subrank
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits, SolveState
-from ltr.exact.weight_space import WeightSpaceSearch
-from tests.reference import optimum_of, random_graded, random_instance, random_pairwise
-from tests.tiers import examples
+from tests.reference import optimum_of, random_instance
 
-HOSTED = WeightSpaceSearch(threads=1, local_search=0)
-KERNEL = WeightSpaceSearch(threads=1, local_search=0, scip=False)
 X, Y = [[0.0, 1.0, 3.0], [1.0, 0.0, 2.0], [2.0, 2.0, 0.0]], [0, 1, 0]
 
 
@@ -64,15 +60,6 @@ def test_feasible_counts_non_zero_weights(w, most, feasible):
 
 
 # --- exact methods ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", [HOSTED, KERNEL], ids=["hosted", "kernel"])
-@pytest.mark.parametrize("draw", [random_instance, random_pairwise, random_graded])
-def test_weight_space_by_enumeration_of_supports(draw, method):
-    for seed in range(examples(15, slow=30)):
-        drawn = draw(seed)
-        for most in range(1, min(drawn.d, 2) + 1):
-            assert_proves(*limited(drawn, most), method)
 
 
 def test_mip_model_of_preferences_by_enumeration_of_supports():

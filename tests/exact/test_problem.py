@@ -11,12 +11,8 @@ from hypothesis import strategies as st
 from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from tests.reference import (
-    exact_scores,
-    random_instance,
-    random_pairwise,
-    slow_margin_value,
-)
+from tests.exact.test_scores import KINDS
+from tests.reference import exact_scores, random_instance, random_pairwise, slow_margin_value
 from tests.tiers import examples
 
 INSTANCES = range(0, 156)
@@ -89,10 +85,7 @@ def test_extreme_numbers_are_compared_exactly(X, w, margin, wins):
     assert p.statistic_value(w) == float(wins)
 
 
-@pytest.mark.parametrize(
-    ("ties", "expected"),
-    [("subrank", [7, 7, 3, 2, 0]), ("resolved", [8, 7, 3, 2, 0])],
-)
+@pytest.mark.parametrize(("ties", "expected"), [("subrank", [7, 7, 3, 2, 0]), ("resolved", [8, 7, 3, 2, 0])])
 def test_ranks_of_the_papers_figure(ties, expected):
     scores = [6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7]
     labels = [1, 1, 0, 0, 0, 1, 1, 0, 1]
@@ -157,15 +150,9 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
         (lambda: RerankProblem(X2, Y2, ties="cv"), "ties must be one of 'resolved', 'subrank', got 'cv'"),
         (lambda: RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0]], [0.0])), "A must have 2 columns, got 1"),
         (lambda: LinearConstraints([[1.0, 0.0]], [0.0, 1.0]), r"A must be \(rows, d\) and b \(rows,\), got \(1, 2\)"),
-        (
-            lambda: RerankProblem(X2, Y2, constraints=([[1.0, 0.0]], [0.0])),
-            r"must be LinearConstraints\(A, b\) or None",
-        ),
+        (lambda: RerankProblem(X2, Y2, constraints=([[1.0, 0.0]], [0.0])), r"must be LinearConstraints\(A, b\) or"),
         (lambda: LinearConstraints([[1.0, -3e307]], [0.0]), r"at most 1.49808e\+307 where d = 2, .* got 3e\+307"),
-        (
-            lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]),
-            r"X must be at most 2.24712e\+307 in size where d = 2, .* got -1e\+308 at row 1, column 0",
-        ),
+        (lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]), r"X must be at most 2.24712e\+307 .* at row 1, c"),
         (lambda: PairwiseProblem(X2, np.zeros((0, 2), dtype=int)), "at least one edge"),
         (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must be finite numbers > 0, got 0.0"),
@@ -263,24 +250,13 @@ def ranks_by_loops(problem, w):
     return ranks
 
 
-NUMBERS = {
-    "real": lambda rng, size: rng.normal(size=size),
-    "yes and no": lambda rng, size: rng.integers(0, 2, size) * 1.0,
-    "tenths": lambda rng, size: rng.integers(-3, 4, size) * 0.1,
-    "all sizes": lambda rng, size: rng.integers(-2, 3, size) * 10.0 ** rng.integers(-200, 200, size=size[1]),
-    "huge": lambda rng, size: rng.integers(0, 3, size) * 1e307 / 8,
-    "an ulp apart": lambda rng, size: np.nextafter(rng.integers(1, 3, size) * 0.1, rng.integers(0, 2, size)),
-    "equal rows": lambda rng, size: np.tile(rng.normal(size=size[1]), (size[0], 1)),
-}
-
-
 @pytest.mark.parametrize("ties", ["resolved", "subrank"])
-@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("numbers", KINDS)
 def test_many_lists_are_ranked_as_one_by_one(numbers, ties):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         n, d = int(rng.integers(2, 40)), int(rng.integers(1, 5))
-        X, y = NUMBERS[numbers](rng, (n, d)), rng.integers(0, 4, n)
+        X, y = KINDS[numbers](rng, n, d), rng.integers(0, 4, n)
         y[0] = 1
         p = RerankProblem(
             X,

@@ -126,7 +126,6 @@ RIGHT = [
     (by_hand([".", "."], weights=[0.125]), "optimal"),
     (by_hand([".", "."], ties="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **GRADED), "optimal"),
-    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "ties": "subrank"}), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "statistic": "auc"}), "optimal"),  # no share of pairs, as for labels
     # the 3 is two grades above the 0, at a distance of 1: at 1/4 it wins by two margins of 1/8 with equality
     (by_hand([".", "."], 9.75, 9.75, weights=[0.25], **GRADED), "optimal"),
@@ -134,16 +133,13 @@ RIGHT = [
     # below it stands behind the 0, and at 1/16 before the 1, one grade and a distance of 2 off, with equality
     (by_hand(None, value=0 * 3 + 3 * 2 + 1 * 1 - 0.25, weights=[0.0625], **GRADED), "value"),
     (by_hand(None, value=0 * 3 + 1 * 2 + 3 * 1 - 0.25, weights=[0.0624], **GRADED), "value"),
-    (by_hand(["0z . . ."], 9.75, 9.75, constraints=HALF, **GRADED), "optimal"),
     # no gain is 0: 1 of each is worth 1 + 2 + 3 in any order, the rest is as above
     (by_hand([".", "."], 15.75, 15.75, **{**GRADED, "gains": [2.0, 1.0, 4.0]}), "optimal"),
     (by_hand([".", "."], 6.0, 6.0, weights=[0.0], **{**GRADED, "gains": [1.0, 1.0, 1.0]}), "optimal"),
     (by_hand([".", "."], 4.75, 4.75, **LISTS), "optimal"),
-    (by_hand([".", "."], 1.75, 1.75, **{**LISTS, "gains": [1.0, 0.0, 0.0]}), "optimal"),
     # the first row at the top asks for w < 0, of value 3 * 1 + 1 * 3 - 0.25, which rules out the face w_0 = 1
     (by_hand([".", "."], 5.75, 5.75, **DEMANDED), "optimal"),
     (by_hand([".", "."], 9.75, 5.75, claim="bound", **DEMANDED), "bound"),
-    (by_hand(None, value=5.75, **DEMANDED), "value"),
     (by_hand(["0z . . ."], 5.75, 5.75, constraints=HALF, **DEMANDED), "optimal"),
     # a demand on ranks from the top, 3 * 1 + 2 * 0 + 1 * 1 for w < 0, and 1 * 1 + 2 * 0 + 3 * 1 as well
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [BOTH_ENDS]}), "optimal"),
@@ -154,7 +150,7 @@ RIGHT = [
     (by_hand([".", "."], 3.75, 3.75, **{**LISTS, "weights": [0.5], "demands": [OTHER_LIST]}), "optimal"),
     # no weights have the first and the last row at the top: w_0 = -1 has not the last, w_0 = 1 not the first
     (by_hand([".", "."], claim="infeasible", demands=BOTH), "infeasible"),
-    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, ties="subrank"), "infeasible"),
+    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     # the first row is not before the last one, or the last one is not before the first one
     (by_hand(["0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     (by_hand(["0 2:0 . . 0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
@@ -687,10 +683,7 @@ def problems():
             f"{name}, required": (p, {"required": [0], "C": 0.01}),
             f"{name}, free": (p, {"free": [0], "C": 0.05}),
             f"{name}, whole": (p, {"integer": 3}),
-            f"{name}, whole, cut off": (
-                p,
-                {"integer": 4, "C": 0.02, "required": [0], "constraints": cut_off(p, 1.0)},
-            ),
+            f"{name}, whole, cut off": (p, {"integer": 4, "C": 0.02, "required": [0], "constraints": cut_off(p, 1.0)}),
         }
     return {name: dataclasses.replace(p, **options) for name, (p, options) in changes.items()}
 
@@ -952,11 +945,11 @@ def card_by_hand(X, points, most, unit=1):
     return content
 
 
-def large(path, n, bound=None, weights=(1.0, 0.5), **problem):
+def large(path, n, bound=None, weights=(1.0, 0.5)):
     """Write a file of n observations on a grid, every other one positive, with a trivial bound."""
     X = [[float(i % 97), float(i * i % 89)] for i in range(n)]
     content = {**by_hand([".", ".", ".", "."], claim="bound", weights=weights)}
-    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "gains": [float(i % 2) for i in range(n)], **problem}
+    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "gains": [float(i % 2) for i in range(n)]}
     content["problem"] |= {"a": [float(rank) for rank in range(1, n + 1)], "qid": [0] * n}
     rehash(content)
     exact = verify.Problem(content["problem"])
@@ -980,13 +973,8 @@ def limited(path, *options, megabytes=400):
     return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [{}, pytest.param({"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}, marks=pytest.mark.slow)],
-    ids=["one list", "graded"],
-)
-def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path, problem):
-    path = large(tmp_path / "large.json", 20_000, **problem)
+def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path):
+    path = large(tmp_path / "large.json", 20_000)
     code, said, seconds = limited(path)
     assert code == 0
     assert said.startswith("bound: the weights have the value ")
