@@ -115,17 +115,6 @@ def test_several_workers_find_the_same_counts():
         assert not bounds.advance(-BEYOND, 1)
 
 
-def test_nothing_is_left_to_do_after_a_stop():
-    rng = np.random.default_rng(3)
-    problem = RerankProblem(rng.normal(size=(40, 8)), np.arange(40) % 2)
-    bounds = OperatingPointBounds(problem, space_of(problem), workers=2)
-    assert bounds.advance(-BEYOND, 0)
-    assert bounds.advance(-BEYOND, 1)
-    bounds.stop()
-    assert not bounds.advance(-BEYOND, 0)
-    assert not bounds.advance(-BEYOND, 1)
-
-
 def least_loss(problem, above, loss):
     """Return the least loss of some levels over all cells of weights."""
     return min(

@@ -9,16 +9,14 @@ import pytest
 from scipy.optimize import check_grad, minimize
 
 from ltr.exact import Limits, RerankProblem, Status, solve, tuning
-from ltr.exact.local_search.search import local_search
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
-from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
+from ltr.exact.weight_space.coordinates import SYSTEMS, adapted
 from ltr.exact.weight_space.pool import WorkerPool
 from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule
 from ltr.exact.weight_space.space import Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import graded_problem
-from tests.tiers import slow_but
 
 ALONE = WeightSpaceSearch(threads=1, local_search=0.0)
 
@@ -58,19 +56,6 @@ def test_bounds_of_hits_are_whole_numbers():
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
         state.prove(state.bound - 1e-13)  # rounding
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
-
-
-@pytest.mark.parametrize("seed", slow_but(range(4), quick=range(2)))
-def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
-    # in general position the optima are equal, and both are found by the local search
-    rng = np.random.default_rng(100 + seed)
-    X = rng.normal(size=(50, 5))
-    y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
-    problems = [RerankProblem(X, y, ties=ties) for ties in ("resolved", "subrank")]
-    starts = [local_search(problems[1], restarts=300, time_limit=20.0).weights]
-    resolved, subrank = (solve(p, ALONE, Limits(time_limit=60), warm_starts=starts) for p in problems)
-    assert_proven(problems[1], subrank, resolved.value)
-    assert subrank.nodes <= 2 * resolved.nodes
 
 
 @pytest.mark.parametrize(
@@ -157,20 +142,6 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
     assert error < 1e-4
 
 
-def test_coordinates_take_no_longer_than_the_solve():
-    rng = np.random.default_rng(0)
-    problem, calls = RerankProblem(rng.normal(size=(200, 20)), rng.integers(0, 2, 200)), []
-
-    def tick():
-        calls.append(None)
-        if len(calls) == 3:
-            raise Stopped(Status.TIME_LIMIT)
-
-    with pytest.raises(Stopped):
-        adapted(problem, np.ones(20), np.eye(20), tick)
-    assert not apply_to(RerankProblem(rng.normal(size=(60, 21)), rng.integers(0, 2, 60)))
-
-
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
@@ -184,17 +155,6 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("gap", [0.02, 0.05])
-def test_a_gap_asked_for_is_reached_and_not_missed_by_rounding(seed, gap):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, 3))
-    y = (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int)
-    solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), Limits(time_limit=60, gap=gap))
-    assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
-    assert solution.gap <= gap
 
 
 @pytest.mark.parametrize(
