@@ -523,6 +523,7 @@ DAMAGE = [
     ("C", put("problem", "C", 0.04), "value: is"),
     ("most weights", put("problem", "max_nonzeros", 1), "weights: at most 1 may differ from 0, got 2"),
     ("margin", put("problem", "margin", 0.5), "value: is"),
+    ("margin 0", put("problem", "margin", 0.0), "problem.margin: must be > 0, got 0.0"),
     ("label", put("problem", "gains", 0, 0), "problem.sha256: the data have"),
     ("label, hashed", hashed(put("problem", "gains", 0, 0.0)), "value: is"),
     ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
