@@ -181,15 +181,6 @@ def test_limits_of_a_solve():
     assert began == sorted(began)
 
 
-def test_equal_rows_are_merged_and_weights_repeat_rows():
-    X, y, _ = instance(3)
-    repeats = np.random.default_rng(0).integers(1, 4, len(y))
-    one = RiskProblem(X, y, weight=repeats, C=0.01)
-    many = RiskProblem(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), C=0.01)
-    assert len(one.merged[0]) == len(many.merged[0])
-    assert solve(one).value == pytest.approx(solve(many).value, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [

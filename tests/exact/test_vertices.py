@@ -10,7 +10,7 @@ import pytest
 
 from ltr.exact import Limits, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.state import SolveState
-from ltr.exact.vertices import largest_value, offer_simple
+from ltr.exact.vertices import _simplest, _simplest_binary, _solve, largest_value, offer_simple
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space.pool import NarrowBoxes
 from tests.exact import vertex_reference as reference
@@ -29,6 +29,25 @@ def no_warnings():
 
 
 # --- vertices --------------------------------------------------------------------------------------------------
+
+
+def test_the_simplest_ratios():
+    assert _simplest(Fraction(1, 3), Fraction(1, 2)) == Fraction(1, 2)
+    assert _simplest(Fraction(-34, 100), Fraction(-33, 100)) == Fraction(-1, 3)
+    assert _simplest_binary(Fraction(1, 3), Fraction(2, 5)) == Fraction(3, 8)
+    assert _simplest_binary(Fraction(-1, 3), Fraction(-1, 5)) == Fraction(-1, 4)
+
+
+def test_elimination_solves_without_a_rest_and_knows_what_has_no_solution():
+    rng = np.random.default_rng(0)
+    for planes in rng.integers(-9, 10, (300, 3, 4)).tolist():
+        found = _solve(planes)
+        singular = round(np.linalg.det(np.array(planes, dtype=float)[:, :-1])) == 0
+        assert (found is None) == singular
+        if found is not None:
+            tops, bottom = found
+            assert bottom > 0
+            assert all(sum(a * v for a, v in zip(plane, tops, strict=False)) == plane[-1] * bottom for plane in planes)
 
 
 def test_the_largest_value_of_a_box_is_that_of_its_vertices():

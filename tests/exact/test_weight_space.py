@@ -198,6 +198,18 @@ class Learned(Subtrees):
         return int(work.sum())
 
 
+def test_the_schedule_ends_at_the_value():
+    schedule, subtrees = TargetSchedule(gap=8.0, quantum=0.01), Learned(lambda distance: 30.0 - 5.0 * distance)
+    distances = [schedule.distance]
+    while schedule.distance > 0 and len(distances) < 100:
+        subtrees.close(schedule.distance)
+        schedule.advance(subtrees, 0.0, math.inf)
+        distances.append(schedule.distance)
+    assert distances == sorted(distances, reverse=True)
+    assert distances[0] == 6.0
+    assert distances[-1] == 0.0
+
+
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
     subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**tuning.POWER)
     schedule, left = TargetSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)

@@ -895,10 +895,6 @@ def test_exit_codes(command, tmp_path, capsys):
     )
     assert command(path, "--require-proof") == 1
     assert capsys.readouterr() == ("", f"rejected: {path}: proof: there is none\n")
-    written(tmp_path, by_hand(["0 . .", "."]))
-    assert command(path) == 1
-    message = "proof.partition[0] (w_0 = -1), word 1: cannot cut w_0 of the box [-1, -1]"
-    assert capsys.readouterr() == ("", f"rejected: {path}: {message}\n")
 
 
 @pytest.mark.parametrize(
