@@ -1,6 +1,5 @@
 import dataclasses
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -177,12 +176,6 @@ def test_a_problem_keeps_its_own_frozen_copy_of_the_data():
             array[0] = 0
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.C = 1.0
-
-
-def test_problems_can_be_pickled():
-    p = random_instance(7)
-    again = pickle.loads(pickle.dumps(p))
-    assert again.evaluate(np.ones(p.d)) == p.evaluate(np.ones(p.d))
 
 
 # --- side constraints ------------------------------------------------------------------------------------------

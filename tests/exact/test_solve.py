@@ -81,9 +81,7 @@ def assert_sound(problem, solution):
     "problem",
     [
         SMALL,
-        RerankProblem([[0.0], [1.0]], [0, 1], "auc", ties="subrank"),
         RerankProblem([[0.0], [1.0]], [0, 1], "wrs", constraints=LinearConstraints([[1.0]], [0.5])),
-        RerankProblem(np.eye(12)[:, :9], np.arange(12) % 2),
         graded_problem([[0.0], [1.0], [2.0]], [0.0, 1.0, 3.0]),
         PairwiseProblem([[0.0], [1.0]], [(1, 0)]),
     ],
