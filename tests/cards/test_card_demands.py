@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 from ltr import verify
 from ltr.cards import CardRanker
-from ltr.exact import Certificate, Demand, certify, solve
+from ltr.exact import Demand, certify, solve
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.solution import Status
 from tests.exact.stated_problem import stated_problem
@@ -122,11 +122,8 @@ def changed(demand, **fields):
         (changed(0, at_least=0.9), "weights: do not meet demand 0: "),
         (changed(0, at_least=0.0), "proof.bound: a card of the columns"),
         (changed(0, gains=[1.0, *[0.0] * 39]), "weights: do not meet demand 0: "),
-        (changed(0, gains=[0.0] * 40), "demands.0..gains: must hold a number > 0"),
-        (changed(0, gains=[0.0, 1.0]), "demands.0..gains: must hold 40 entries"),
         (changed(1, gains=[-1.0] * 40), "demands.1..gains.0.: must be >= 0"),
         (changed(0, statistic="precision@20"), r"problem.demands.0..a.20.: must be 1.0"),
-        (changed(1, kind="card"), "demands.1.: 'kind' is not known"),
         (changed(1, ties_lost=True), "demands.1..gains: must have two values where ties are lost"),
         (lambda demands: demands[1:], "proof.bound: a card of the columns"),
     ],
@@ -142,18 +139,6 @@ def test_changed_demands_are_found(change, message):
     content["problem"]["demands"] = change(before)
     with pytest.raises(verify.CertificateError):  # neither with the digest of the demands as they were
         verify.check(verify.parse(json.dumps(content)))
-
-
-def test_a_problem_that_some_card_solves_is_not_shown_to_be_infeasible(tmp_path):
-    hopeless = example(least=1.0, required=[0, 1, 3])
-    certificate = certify(hopeless, solve(hopeless))
-    assert certificate.claim == "infeasible"
-    certificate.write(tmp_path / "none.json")
-    assert Certificate.read(tmp_path / "none.json").verify().startswith("infeasible: no weights satisfy all")
-    content = certificate.content
-    content["problem"]["demands"][0]["at_least"] = 0.1
-    with pytest.raises(verify.CertificateError, match=r"proof\.bound: a card of the columns 0, 1, 3 has the value"):
-        checked(content)
 
 
 def test_a_true_positive_rate_is_demanded_at_some_threshold():

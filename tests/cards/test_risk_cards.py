@@ -92,8 +92,6 @@ WHOLE = r"point_limits\['age'\] must be two whole numbers"
         ({"point_limits": {"age": 3}}, f"{WHOLE}, the least and the largest points, got 3"),
         *(({"point_limits": {"age": given}}, WHOLE) for given in ((0, 1.5), (0, float("inf")), (2, 1))),
         ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
-        ({"within": 0.02}, "within must be None or 0 for statistic log_loss"),
-        ({"point_limits": {"agee": (0, 1)}}, "point_limits must name columns or questions, got 'agee' .*'age'"),
         ({"rules": [{"at_least": 1, "of": ["age"]}], "point_limits": {"age": (0, 0)}}, "no card of at most 4"),
         ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
     ],
@@ -129,10 +127,6 @@ def test_the_command_line_makes_a_risk_score(tmp_path, monkeypatch, capsys):
     assert main(["score", "card/card.json", "people.csv", "-o", "scored.csv"]) == 0
     card, scored = Card.load("card/card.json"), pd.read_csv("scored.csv")
     assert np.allclose(scored["chance"], card.chance(scored["total"]), atol=1e-4)
-    content = json.loads((tmp_path / "card" / "certificate.json").read_text())
-    content["weights"][-1] += 1
-    (tmp_path / "changed.json").write_text(json.dumps(content))
-    assert main(["verify", "changed.json"]) == 1
     capsys.readouterr()
     for wrong, message in (
         ("card.point_limits={age=3}", "card.point_limits: point_limits['age'] must be two whole numbers"),

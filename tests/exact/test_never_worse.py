@@ -32,7 +32,6 @@ PROBLEMS = {
     "one list": RerankProblem(X, Y),
     "one list, AUC": RerankProblem(X, Y, "auc"),
     "one list, subranks": RerankProblem(X, Y, ties="subrank"),
-    "one list, AUC, subranks": RerankProblem(X, Y, "auc", ties="subrank"),
     "lists": RerankProblem(X, GRADES, qid=LISTS, normalize=True),
     "lists, subranks": RerankProblem(X, GRADES, qid=LISTS, ties="subrank"),
     "preferences": PairwiseProblem(X, [(i, k) for i in range(24) for k in range(24) if GRADES[i] > GRADES[k] + 1]),
@@ -41,16 +40,12 @@ PROBLEMS = {
     "signs": RerankProblem(X, Y, constraints=sides(np.diag([1, -1, -1, 1]), np.zeros(4))),
     "a forbidden column": RerankProblem(X, Y, constraints=sides([EYE[1], -EYE[1]], [0, 0])),
     "short weights": RerankProblem(X, Y, constraints=CUT),
-    "lists, short weights": RerankProblem(X, GRADES, qid=LISTS, constraints=CUT),
     "a sum of 1": RerankProblem(X, Y, constraints=sides([np.ones(4), -np.ones(4)], [1, -1])),
     "a required column": RerankProblem(X, Y, required=[1]),
-    "two required columns": RerankProblem(X, Y, required=[0, 2]),
     "one weight": RerankProblem(X, Y, max_nonzeros=1),
     "two weights of lists": RerankProblem(X, GRADES, qid=LISTS, max_nonzeros=2),
     "whole numbers": RerankProblem(X, Y, integer=3),
-    "whole numbers of lists": RerankProblem(X, GRADES, qid=LISTS, integer=2, max_nonzeros=2, C=0.01),
     "short whole numbers": RerankProblem(X, Y, integer=5, constraints=sides([np.ones(4)], [3.5])),
-    "a required whole number": RerankProblem(X, Y, integer=2, required=[3]),
     "a card": CardProblem((X > 0) * 1.0, Y, points=3, max_nonzeros=2),
     "nothing": RerankProblem(X, Y, constraints=sides([EYE[0]], [-2])),
     "nothing whole": RerankProblem(X, Y, integer=1, constraints=sides([EYE[0], -EYE[0]], [0.6, -0.4])),
@@ -111,11 +106,3 @@ def test_no_answer_is_worse_than_a_single_feature_or_a_warm_start(kind, stop):
             else:
                 assert problem.feasible(solution.weights)
                 assert solution.value == problem.evaluate(solution.weights)
-
-
-@pytest.mark.parametrize("method", ["weight_space", "local_search", ReproducibleSearch()])
-def test_a_card_is_refused_where_pairs_are_needed(method):
-    with pytest.raises(
-        ValueError, match="for this method, got CardProblem: a CardProblem is solved by the method cards"
-    ):
-        solve(PROBLEMS["a card"], method)

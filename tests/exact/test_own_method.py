@@ -28,17 +28,6 @@ class Circle(exact.Solver):
         return exact.Ending(exact.Status.HEURISTIC, f"{self.directions} directions")
 
 
-class Line:
-    """Proves a problem of one feature: its sign is all that counts."""
-
-    def check(self, problem):
-        pass
-
-    def run(self, state):
-        state.prove(max(state.offer([sign]) for sign in (-1.0, 0.0, 1.0)))
-        return exact.Ending(exact.Status.OPTIMAL)
-
-
 def test_an_own_method_solves_a_problem_or_refuses_it():
     found, proven = exact.solve(PROBLEM, Circle()), exact.solve(PROBLEM)
     assert (found.status, found.method, found.message) == (exact.Status.HEURISTIC, "Circle", "90 directions")
@@ -48,13 +37,6 @@ def test_an_own_method_solves_a_problem_or_refuses_it():
     assert exact.solve(PROBLEM, Circle(10**6), should_stop=lambda: True).status is exact.Status.INTERRUPTED
     with pytest.raises(ValueError, match="Circle needs 2 features, got 1"):
         exact.solve(exact.RerankProblem(X[:, :1], Y), Circle())
-
-
-def test_an_own_method_may_prove_its_answer():
-    problem = exact.RerankProblem(X[:, :1], Y, "auc")
-    found = exact.solve(problem, Line())
-    assert found.status is exact.Status.OPTIMAL
-    assert found.value == found.bound == exact.solve(problem).value
 
 
 @pytest.mark.parametrize("method", ["auto", "local_search"])

@@ -178,19 +178,6 @@ def long_list(n=300, seed=0):
     return np.column_stack([*yes_no, hidden + 0.3 * rng.normal(size=(n, 2))]), y
 
 
-def test_two_numeric_columns_beside_many_questions_are_proven():
-    X, y = long_list()
-    problem = RerankProblem(X, y, "auc", integer=5, max_nonzeros=3)
-    solution = solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=60))
-    assert solution.status is Status.OPTIMAL
-    # no set of columns without the last two, and no other weights of those that were found, do better
-    used = np.flatnonzero(solution.weights)
-    assert {20, 21} <= set(used.tolist())
-    near = np.zeros((11**3, 22))
-    near[:, used] = list(itertools.product(range(-5, 6), repeat=3))
-    assert max(map(problem.evaluate, near)) == solution.value
-
-
 def test_a_search_that_is_stopped_has_a_bound():
     X, y = long_list(800)
     problem = RerankProblem(X, y, "dcg", integer=9, max_nonzeros=3)

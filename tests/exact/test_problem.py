@@ -1,6 +1,5 @@
 import dataclasses
 import math
-import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -11,15 +10,8 @@ from hypothesis import strategies as st
 from ltr.exact import LinearConstraints, RerankProblem
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
-from tests.reference import (
-    STATISTICS,
-    exact_scores,
-    random_instance,
-    random_pairwise,
-    slow_margin_value,
-    slow_value,
-    slow_weights,
-)
+from tests.exact.test_scores import KINDS
+from tests.reference import exact_scores, random_instance, random_pairwise, slow_margin_value
 from tests.tiers import examples
 
 INSTANCES = range(0, 156)
@@ -92,20 +84,7 @@ def test_extreme_numbers_are_compared_exactly(X, w, margin, wins):
     assert p.statistic_value(w) == float(wins)
 
 
-@pytest.mark.parametrize("ties", ["resolved", "subrank"])
-def test_with_a_tiny_margin_the_ranks_are_the_papers(ties):
-    for seed in INSTANCES:
-        base = random_instance(seed)
-        w = np.random.default_rng(seed).integers(-3, 4, size=base.d) / 4.0
-        p = RerankProblem(base.X, base.y, base.statistic, margin=1e-9, ties=ties)
-        expected = slow_value(exact_scores(p.X, w), p.y.tolist(), str(p.statistic), ties)
-        assert p.statistic_value(w) == pytest.approx(expected, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("ties", "expected"),
-    [("subrank", [7, 7, 3, 2, 0]), ("resolved", [8, 7, 3, 2, 0])],
-)
+@pytest.mark.parametrize(("ties", "expected"), [("subrank", [7, 7, 3, 2, 0]), ("resolved", [8, 7, 3, 2, 0])])
 def test_ranks_of_the_papers_figure(ties, expected):
     scores = [6.2, 6.2, 5.8, 4.6, 3.1, 3.1, 2.3, 1.7, 1.7]
     labels = [1, 1, 0, 0, 0, 1, 1, 0, 1]
@@ -113,50 +92,7 @@ def test_ranks_of_the_papers_figure(ties, expected):
     assert (p.ranks([1.0]) - 1)[p.positives].tolist() == expected  # the paper's ranks start at 0
 
 
-@pytest.mark.parametrize("margin", [1e-4, 0.3, 1.0])
-def test_subrank_never_exceeds_resolved(margin):
-    for seed in INSTANCES:
-        base = random_instance(seed)
-        w = weights_for(seed, base.d)
-        value = {
-            ties: RerankProblem(base.X, base.y, base.statistic, margin=margin, ties=ties).evaluate(w)
-            for ties in ("subrank", "resolved")
-        }
-        assert value["subrank"] <= value["resolved"] + 1e-12
-
-
-@pytest.mark.parametrize("statistic", [s for s in STATISTICS if s != "weights"])
-def test_a_and_shift_give_the_statistic(statistic):
-    for seed in range(20):
-        p = random_instance(seed, statistic=statistic)
-        w = weights_for(seed, p.d)
-        assert p.statistic_value(w) == pytest.approx(math.fsum(p.a[p.ranks(w)[p.positives] - 1]) + p.shift, abs=1e-12)
-        assert p.statistic.weights(p.n).tolist() == pytest.approx(slow_weights(statistic, p.n))
-        assert p.statistic_value(w) <= p.trivial_bound + 1e-12
-
-
 # --- scale, price, margin, duplicates --------------------------------------------------------------------------
-
-
-def test_weights_beyond_the_box_are_scaled_into_it():
-    for seed in range(40):
-        p = random_instance(seed)
-        w = np.random.default_rng(seed).normal(size=p.d)
-        w /= np.abs(w).max()
-        for factor in (2.0, 1024.0, 2.0**600):
-            assert p.evaluate(factor * w) == p.evaluate(w)
-        assert np.array_equal(p.in_box(0.5 * w), 0.5 * w)
-
-
-def test_a_larger_margin_never_gains():
-    for seed in range(40):
-        base = random_instance(seed)
-        w = weights_for(seed, base.d)
-        values = [
-            RerankProblem(base.X, base.y, base.statistic, margin=m, ties=base.ties).evaluate(w)
-            for m in (1e-9, 1e-4, 0.1, 0.5, 2.0)
-        ]
-        assert values == sorted(values, reverse=True)
 
 
 def test_price_counts_the_non_zero_weights():
@@ -203,36 +139,22 @@ X2, Y2 = [[0.0, 1.0], [1.0, 0.0]], [0, 1]
     ("build", "message"),
     [
         (lambda: RerankProblem([1.0, 2.0], Y2), r"X must be 2-D .* shape \(2,\)"),
-        (lambda: RerankProblem(np.zeros((2, 0)), Y2), r"X must be 2-D .* shape \(2, 0\)"),
         (lambda: RerankProblem([[0.0, np.nan], [1.0, 0.0]], Y2), "X must be finite, got nan at row 0, column 1"),
         (lambda: RerankProblem(X2, [0, 1, 1]), r"one label per row of X \(2\), got shape \(3,\)"),
         (lambda: RerankProblem(X2, [-1, 1]), "y must hold finite labels >= 0, got -1"),
-        (lambda: RerankProblem(X2, ["a", "b"]), "y must hold numbers"),
         (lambda: RerankProblem(X2, [1, 1]), "both classes, got only 1"),
         (lambda: RerankProblem(X2, Y2, "ndcg"), "unknown name 'ndcg'"),
-        (lambda: RerankProblem(X2, Y2, "weights(0,1,2)"), "3 weights for a list of 2"),
         (lambda: RerankProblem(X2, Y2, C=-0.1), "C must be a number from 0 to 1e300, got -0.1"),
         (lambda: RerankProblem(X2, Y2, margin=0.0), "margin must be a finite number > 0, got 0.0"),
         (lambda: RerankProblem(X2, Y2, ties="cv"), "ties must be one of 'resolved', 'subrank', got 'cv'"),
         (lambda: RerankProblem(X2, Y2, constraints=LinearConstraints([[1.0]], [0.0])), "A must have 2 columns, got 1"),
         (lambda: LinearConstraints([[1.0, 0.0]], [0.0, 1.0]), r"A must be \(rows, d\) and b \(rows,\), got \(1, 2\)"),
-        (
-            lambda: RerankProblem(X2, Y2, constraints=([[1.0, 0.0]], [0.0])),
-            r"must be LinearConstraints\(A, b\) or None",
-        ),
-        (lambda: RerankProblem([["a"], ["b"]], Y2), "X must hold numbers: could not convert string to float: 'a'"),
-        (lambda: LinearConstraints([[np.inf]], [0.0]), "A must be finite, got inf"),
+        (lambda: RerankProblem(X2, Y2, constraints=([[1.0, 0.0]], [0.0])), r"must be LinearConstraints\(A, b\) or"),
         (lambda: LinearConstraints([[1.0, -3e307]], [0.0]), r"at most 1.49808e\+307 where d = 2, .* got 3e\+307"),
-        (
-            lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]),
-            r"X must be at most 2.24712e\+307 in size where d = 2, .* got -1e\+308 at row 1, column 0",
-        ),
-        (lambda: PairwiseProblem([[1e308], [-1e308]], [(0, 1)]), r"X must be at most 4.49423e\+307 .* got 1e\+308"),
+        (lambda: RerankProblem([[0.0, 1.0], [-1e308, 0.0]], [1, 0]), r"X must be at most 2.24712e\+307 .* at row 1, c"),
         (lambda: PairwiseProblem(X2, np.zeros((0, 2), dtype=int)), "at least one edge"),
-        (lambda: PairwiseProblem(X2, [(0, 1), (0, 2)]), r"different rows of 0..1, got \[0, 2\]"),
         (lambda: PairwiseProblem(X2, [(1, 1)]), r"different rows of 0..1, got \[1, 1\]"),
         (lambda: PairwiseProblem(X2, [(0, 1)], weights=[0.0]), "weights must be finite numbers > 0, got 0.0"),
-        (lambda: PairwiseProblem(X2, [(0, 1)], weights=[1.0, 1.0]), r"one number for each of 1 edges, .*\(2,\)"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0]), r"w must have shape \(2,\), got \(1,\)"),
         (lambda: RerankProblem(X2, Y2).evaluate([1.0, np.nan]), r"w must be finite, got \[1.0, nan\]"),
     ],
@@ -254,12 +176,6 @@ def test_a_problem_keeps_its_own_frozen_copy_of_the_data():
             array[0] = 0
     with pytest.raises(dataclasses.FrozenInstanceError):
         p.C = 1.0
-
-
-def test_problems_can_be_pickled():
-    p = random_instance(7)
-    again = pickle.loads(pickle.dumps(p))
-    assert again.evaluate(np.ones(p.d)) == p.evaluate(np.ones(p.d))
 
 
 # --- side constraints ------------------------------------------------------------------------------------------
@@ -327,24 +243,13 @@ def ranks_by_loops(problem, w):
     return ranks
 
 
-NUMBERS = {
-    "real": lambda rng, size: rng.normal(size=size),
-    "yes and no": lambda rng, size: rng.integers(0, 2, size) * 1.0,
-    "tenths": lambda rng, size: rng.integers(-3, 4, size) * 0.1,
-    "all sizes": lambda rng, size: rng.integers(-2, 3, size) * 10.0 ** rng.integers(-200, 200, size=size[1]),
-    "huge": lambda rng, size: rng.integers(0, 3, size) * 1e307 / 8,
-    "an ulp apart": lambda rng, size: np.nextafter(rng.integers(1, 3, size) * 0.1, rng.integers(0, 2, size)),
-    "equal rows": lambda rng, size: np.tile(rng.normal(size=size[1]), (size[0], 1)),
-}
-
-
 @pytest.mark.parametrize("ties", ["resolved", "subrank"])
-@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("numbers", KINDS)
 def test_many_lists_are_ranked_as_one_by_one(numbers, ties):
     for seed in range(20):
         rng = np.random.default_rng(seed)
         n, d = int(rng.integers(2, 40)), int(rng.integers(1, 5))
-        X, y = NUMBERS[numbers](rng, (n, d)), rng.integers(0, 4, n)
+        X, y = KINDS[numbers](rng, n, d), rng.integers(0, 4, n)
         y[0] = 1
         p = RerankProblem(
             X,

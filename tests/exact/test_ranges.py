@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact import Demand, Limits, LinearConstraints, RerankProblem, solve, tuning
+from ltr.exact import Limits, RerankProblem, solve, tuning
 from ltr.exact.ranges import RankRanges, rank_ranges
 from tests.exact.demand_reference import instance
 from tests.exact.test_fronts import all_weights
@@ -108,15 +108,6 @@ def test_no_weights_of_problems_with_all_else_leave_the_ranges(seed):
     check_ranges(problem, found, [w if problem.integer is None else np.rint(w * problem.reach) for w in weights])
 
 
-def test_rows_of_other_lists_do_not_count():
-    qid = [0, 1, 0, 1, 2]
-    features = [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0], [5.0, 5.0]]
-    found = rank_ranges(RerankProblem(features, [1, 1, 0, 0, 0], qid=qid), 0.0)
-    assert found.best.tolist() == [1, 1, 2, 2, 1]
-    assert found.worst.tolist() == [1, 1, 2, 2, 1]
-    assert found.exact.all()
-
-
 def test_equal_rows_share_their_places():
     features = [[1.0], [1.0], [0.0], [1.0], [0.0]]
     found = rank_ranges(RerankProblem(features, [1, 1, 0, 1, 0]), 0.0)
@@ -153,17 +144,6 @@ def _others_tie(problem, w):
     scores, rows = exact_scores(problem.X, w), problem.X.tolist()
     pairs = itertools.combinations(range(problem.n), 2)
     return any(abs(scores[i] - scores[k]) < problem.margin and rows[i] != rows[k] for i, k in pairs)
-
-
-def test_demands_and_side_constraints_hold_for_good_scorers():
-    plain = RerankProblem(X, LABELS)
-    asked = RerankProblem(X, LABELS, demands=[Demand("hits@1", 1, GROUP)])
-    sides = RerankProblem(X, LABELS, constraints=LinearConstraints([[0.0, 1.0]], [0.0]))
-    for problem in (asked, sides):
-        found = rank_ranges(problem, 0.5)
-        check_ranges(problem, found, [np.array(w) for w in itertools.product((-1.0, -0.4, 0.3, 1.0), repeat=2)])
-    free, limited = rank_ranges(plain, 0.5), rank_ranges(asked, 0.5)
-    assert free.best.tolist() != limited.best.tolist()
 
 
 @pytest.mark.parametrize("seconds", [1e-3, 0.02])

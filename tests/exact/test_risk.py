@@ -6,9 +6,6 @@ import functools
 import itertools
 import json
 import math
-import os
-import signal
-import threading
 from fractions import Fraction
 
 import numpy as np
@@ -184,39 +181,16 @@ def test_limits_of_a_solve():
     assert began == sorted(began)
 
 
-def test_ctrl_c_keeps_the_best_card_and_a_bound():
-    problem = wide(1)
-    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    solution = solve(problem, LatticeCuts(starts=0.0, sets=0.0), Limits(time_limit=300))
-    timer.cancel()
-    assert solution.status in (Status.INTERRUPTED, Status.OPTIMAL)
-    assert problem.feasible(solution.weights)
-    assert solution.bound >= solve(problem).value
-
-
-def test_equal_rows_are_merged_and_weights_repeat_rows():
-    X, y, _ = instance(3)
-    repeats = np.random.default_rng(0).integers(1, 4, len(y))
-    one = RiskProblem(X, y, weight=repeats, C=0.01)
-    many = RiskProblem(np.repeat(X, repeats, axis=0), np.repeat(y, repeats), C=0.01)
-    assert len(one.merged[0]) == len(many.merged[0])
-    assert solve(one).value == pytest.approx(solve(many).value, abs=1e-12)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"y": [0, 1, 2]}, "y must hold the labels 0 and 1, both of them, got"),
-        ({"y": [1, 0]}, r"y must have one label per row of X \(3\), got shape \(2,\)"),
         ({"points": 0}, "points must be an integer from 1 to 1,000, got 0"),
-        ({"least_points": 1.5}, "least_points must hold whole numbers from 1 to 1000, got 1.5"),
         ({"point_limits": [[0, 1]]}, r"point_limits must hold .* \(2, 2\), got shape \(1, 2\)"),
         ({"point_limits": [[0, 1], [2, 1]]}, r"point_limits\[1\] must be two whole numbers .* got 2 and 1"),
         ({"intercept_limits": [3, 2]}, "intercept_limits must be two whole numbers"),
         ({"weight": [1, 0, 1]}, "weight must hold finite numbers > 0, got 0.0"),
         ({"X": [[1e9, 0], [0, 1], [1, 1]]}, "X must hold numbers whose totals stay below 1e.06, .* column 0"),
-        ({"rules": [CardRule([4], at_most=0)]}, r"rules\[0\] must be a CardRule of columns from 0 to 1"),
     ],
 )
 def test_mistakes_get_one_clear_error(change, message):
@@ -246,9 +220,7 @@ def test_certificates_state_the_loss():
     ("path", "value", "message"),
     [
         (("value",), -0.3, "value: is -0.466659512753 at these weights, not -0.3"),
-        (("weights",), [1.0, 0.0], "weights: must hold 3 entries, got 2"),
         (("weights", 0), 1.5, r"weights\[0\]: must be 0 or a whole number from -2 to 2, at least 1 in size, got 1.5"),
-        (("weights", 0), 3.0, r"weights\[0\]: must be 0 or a whole number from -2"),
         (("weights", 2), 9.0, r"weights\[2\]: is the intercept, which must be from -3 to 3, got 9"),
         (("weights", 2), 1.0, "value: is"),
         (("weights", 2), 0.5, r"weights\[2\]: must be a whole number, got 0.5"),
@@ -257,14 +229,9 @@ def test_certificates_state_the_loss():
         (("claim",), "optimal", "claim: the file shows 'value'"),
         (("proof",), {"bound": 0.0, "partition": []}, "proof: must be null for a risk score"),
         (("problem", "y", 0), 0, "problem.sha256"),
-        (("problem", "C"), 0.1, "problem.sha256"),
-        (("problem", "largest", 0), 5, "problem.sha256"),
         (("problem", "X", 0, 0), 0.5, "problem.sha256"),
-        (("problem", "rules", 0, "at_least"), 0, "problem.sha256"),
         (("problem", "intercept"), None, "problem.sha256"),
         (("problem", "y", 0), 2, r"problem.y\[0\]: must be 0 or 1"),
-        (("problem", "least", 0), 1, r"problem.least\[0\]: must be from"),
-        (("problem", "unit"), 10, "problem: 'unit' is not known"),
     ],
 )
 def test_changes_of_a_certificate_are_found(path, value, message):

@@ -45,16 +45,6 @@ def test_comparisons_and_orders_are_those_of_rational_numbers(kind):
         assert np.argsort(scores.order(rows, steps, lists, apart=True)).tolist() == ascending
 
 
-def test_equal_rows_share_a_rank_whatever_their_number():
-    rng = np.random.default_rng(0)
-    X = rng.integers(0, 2, (5000, 12)) * 0.1
-    w = rng.uniform(-1, 1, 12)
-    ranks = Scores(X, w, 1e-4).order(np.arange(5000), np.zeros(5000, dtype=int))
-    assert ranks.max() + 1 == len(np.unique(X, axis=0))
-    for row in np.unique(X, axis=0)[:50]:
-        assert len(set(ranks[(row == X).all(axis=1)])) == 1
-
-
 def test_sums_that_float64_cannot_tell_apart_are_told_apart():
     # 300 tenths in different orders: equal as real sums of the rounded numbers or not, decided exactly
     rng = np.random.default_rng(1)

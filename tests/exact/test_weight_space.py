@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve, tuning
-from ltr.exact.local_search.search import local_search
+from ltr.exact import Limits, RerankProblem, Status, solve, tuning
 from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
-from ltr.exact.weight_space.coordinates import SYSTEMS, adapted, apply_to
+from ltr.exact.weight_space.coordinates import SYSTEMS, adapted
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
-from ltr.exact.weight_space.space import BEYOND, Boxes, space_of
+from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule
+from ltr.exact.weight_space.space import Boxes, space_of
 from ltr.statistics import RankStatistic
-from tests.reference import cell_optimum, graded_problem, random_instance
-from tests.tiers import examples, slow_but
+from tests.reference import graded_problem
 
 ALONE = WeightSpaceSearch(threads=1, local_search=0.0)
 
@@ -37,16 +35,6 @@ def assert_proven(problem, solution, optimum):
 
 
 # --- answers ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["hits@2", "hits@4", "precision@3", "recall@3"])
-def test_plateaus_of_hits_are_proven(name):
-    """Most changes of the order leave the number of hits as it is, and many weights are equally good."""
-    for seed in range(examples(17, slow=250)):
-        problem = random_instance(seed, statistic=name)
-        optimum, _ = cell_optimum(problem.X, problem.y, problem.statistic, problem.C, problem.ties)
-        method = WeightSpaceSearch(threads=1, local_search=0.0 if seed % 3 == 0 else 0.02)
-        assert_proven(problem, solve(problem, method, Limits(time_limit=60)), optimum)
 
 
 def test_bounds_of_hits_are_whole_numbers():
@@ -68,47 +56,6 @@ def test_bounds_of_hits_are_whole_numbers():
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
         state.prove(state.bound - 1e-13)  # rounding
         assert state.bound == pytest.approx(math.floor(bound / step) * step if step else bound)
-
-
-@pytest.mark.parametrize("seed", slow_but(range(4), quick=range(2)))
-def test_subranks_take_no_more_boxes_than_resolved_ranks(seed):
-    # in general position the optima are equal, and both are found by the local search
-    rng = np.random.default_rng(100 + seed)
-    X = rng.normal(size=(50, 5))
-    y = (X @ rng.normal(size=5) + 2 * rng.normal(size=50) > 0.5).astype(int)
-    problems = [RerankProblem(X, y, ties=ties) for ties in ("resolved", "subrank")]
-    starts = [local_search(problems[1], restarts=300, time_limit=20.0).weights]
-    resolved, subrank = (solve(p, ALONE, Limits(time_limit=60), warm_starts=starts) for p in problems)
-    assert_proven(problems[1], subrank, resolved.value)
-    assert subrank.nodes <= 2 * resolved.nodes
-
-
-def test_constraints_that_fix_the_length_of_the_weights():
-    # w_1 = 0.5 and w_0 <= 0.3: x0 beats x1 when w_0 >= w_1, which they forbid, so it ends second of two
-    constraints = LinearConstraints([[0.0, 1.0], [0.0, -1.0], [1.0, 0.0]], [0.5, -0.5, 0.3])
-    problem = RerankProblem([[1.0, 0.0], [0.0, 1.0]], [1, 0], constraints=constraints)
-    assert_proven(problem, solve(problem, WeightSpaceSearch(threads=1), Limits(time_limit=20)), 1 / math.log2(3))
-    loose = dataclasses.replace(WeightSpaceSearch(threads=1))
-    wider = RerankProblem(problem.X, problem.y, constraints=LinearConstraints(constraints.A, [0.5, -0.5, 0.7]))
-    assert_proven(wider, solve(wider, loose, Limits(time_limit=20)), 1.0)
-
-
-@pytest.mark.parametrize("size", [1e6, 1e8])
-def test_the_sign_of_a_weight_is_kept_however_large_its_feature(size):
-    # w_0 <= 0: with w_1 = 1 the pair would be won from w_0 = 1e-4 / size on
-    constraints = LinearConstraints([[1.0, 0.0]], [0.0])
-    problem = RerankProblem([[0.0, 0.0], [size, 1e-6]], [0, 1], constraints=constraints)
-    assert_proven(problem, solve(problem, ALONE, Limits(time_limit=20), warm_starts=[[1e-10, 1.0]]), 1 / math.log2(3))
-
-
-def test_more_features_than_the_list_needs():
-    # constant, duplicate and opposite columns
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(9, 2))
-    y = np.array([1, 0, 1, 0, 1, 0, 0, 1, 0])
-    wide = np.column_stack([X, np.ones(9), X[:, 0], -X[:, 1]])
-    optimum = solve(RerankProblem(X, y), ALONE, Limits(time_limit=20)).value
-    assert_proven(None or RerankProblem(wide, y), solve(RerankProblem(wide, y), ALONE, Limits(time_limit=60)), optimum)
 
 
 @pytest.mark.parametrize(
@@ -177,13 +124,6 @@ def test_what_an_allowance_leaves_covers_the_rest():
     assert max(part.target, rest.target) == whole.target
 
 
-def test_two_threads_prove_the_same():
-    problem = hard_list(n=30, d=4)
-    one, two = (solve(problem, WeightSpaceSearch(threads=k), Limits(time_limit=60)) for k in (1, 2))
-    assert one.status is two.status is Status.OPTIMAL
-    assert one.value == two.value
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
     problem = hard_list(seed=seed)
@@ -202,20 +142,6 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
     assert error < 1e-4
 
 
-def test_coordinates_take_no_longer_than_the_solve():
-    rng = np.random.default_rng(0)
-    problem, calls = RerankProblem(rng.normal(size=(200, 20)), rng.integers(0, 2, 200)), []
-
-    def tick():
-        calls.append(None)
-        if len(calls) == 3:
-            raise Stopped(Status.TIME_LIMIT)
-
-    with pytest.raises(Stopped):
-        adapted(problem, np.ones(20), np.eye(20), tick)
-    assert not apply_to(RerankProblem(rng.normal(size=(60, 21)), rng.integers(0, 2, 60)))
-
-
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
@@ -229,17 +155,6 @@ def test_integers_are_above_the_table_and_close_to_it():
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("gap", [0.02, 0.05])
-def test_a_gap_asked_for_is_reached_and_not_missed_by_rounding(seed, gap):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(40, 3))
-    y = (X[:, 0] + 2 * rng.normal(size=40) > 0).astype(int)
-    solution = solve(RerankProblem(X, y, "dcg"), WeightSpaceSearch(threads=1), Limits(time_limit=60, gap=gap))
-    assert solution.status in (Status.GAP_LIMIT, Status.OPTIMAL)
-    assert solution.gap <= gap
 
 
 @pytest.mark.parametrize(
@@ -311,12 +226,6 @@ def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
     assert len(spent) < 12
 
 
-def test_the_least_distance_of_an_interval_at_which_the_work_fits():
-    assert least_distance(lambda d: 10 - d, 7.0, 0.0, 8.0) == pytest.approx(3.0, abs=1e-6)
-    assert least_distance(lambda d: 10 - d, 11.0, 1.0, 8.0) == 1.0
-    assert least_distance(lambda d: 10 - d, 1.0, 1.0, 8.0) == pytest.approx(8.0)
-
-
 def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
     searchable = space_of(hard_list(n=44, d=5))
     subtrees, roots = Subtrees(searchable), searchable.roots
@@ -337,26 +246,6 @@ def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
         assert np.any(np.all((boxes.low <= point) & (point <= boxes.high), axis=1))
     first = expected[-len(expected) // 4 :].sum()  # the last are searched first
     assert 0.1 * before < first < 0.5 * before
-
-
-def test_subtrees_that_are_closed_tell_of_the_others():
-    subtrees = Learned(lambda distance: 25.0 - 3.0 * distance**tuning.POWER)
-    subtrees.close(4.0)
-    subtrees.close(2.25)
-    assert subtrees.measured
-    assert subtrees.slope == pytest.approx(3.0, rel=1e-3)
-    assert math.log(subtrees.expected(1.0, 0.0).sum()) == pytest.approx(22.0, abs=1e-3)
-    assert subtrees.needed(3.0, 0.0) == 0.0  # closed at 2.25
-    count = len(subtrees.boxes.bound)
-    rows, work, reached = np.arange(count), np.zeros(count, np.int64), np.full(count, BEYOND)
-    assert subtrees.left(1.0, 0.0, rows, work, reached) is None
-    # half of the boxes took twice what was expected
-    half = count // 2
-    expected = subtrees.expected(1.0, 0.0)
-    work[:half], reached[:half] = (2 * expected[:half]).astype(np.int64), subtrees._searchable.integer(1.0)
-    left = subtrees.left(1.0, 0.0, rows, work, reached)
-    assert left(1.0) == pytest.approx(2 * expected[half:].sum(), rel=1e-3)
-    assert left(1.5) < left(1.0)
 
 
 def test_a_target_raised_on_the_way_leaves_a_valid_bound(monkeypatch):

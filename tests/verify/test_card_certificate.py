@@ -43,46 +43,32 @@ CHANGES = [
     ("claim", lambda v: "bound", "claim: the file shows 'optimal'"),
     ("weights", lambda v: [-v[0], *v[1:]], r"\[0\]: must be 0 or a whole number from 0 to 5, at least 1"),
     ("weights", lambda v: [0.5, *v[1:]], r"\[0\]: must be 0 or a whole number from 0 to 5, at least 1"),
-    ("weights", lambda v: [6.0, *v[1:]], r"\[0\]: must be 0 or a whole number from 0 to 5, at least 1"),
     ("weights", lambda v: [0.0, *v[1:]], "are not allowed: columns"),
     ("weights", lambda v: [1.0, 1.0, 1.0, 0.0, 0.0, -1.0], "are not allowed: columns 0, 1, 2, 5"),
-    ("weights", lambda v: [1.0, 0.0, 0.0, 0.0, 1.0, 0.0], "are not allowed: columns 0, 4"),
-    ("weights", lambda v: v[:-1], "must hold 6 entries"),
     ("proof", lambda v: {"bound": v["bound"] + 1.0, "partition": []}, "claim: the file shows 'bound'"),
     ("proof", lambda v: {"bound": v["bound"] - 1e-9, "partition": []}, "proof.bound: must be at least the value"),
-    ("proof", lambda v: {"bound": v["bound"], "partition": ["."]}, "must hold 0 entries"),
     ("proof", lambda v: None, "claim: the file shows 'value'"),
     ("problem.C", lambda v: 0.0, "problem.sha256"),
     ("problem.points", lambda v: 6, r"problem.least\[1\]: must be 0 or 6 in size"),
     ("problem.max_nonzeros", lambda v: 2, "problem.sha256"),
-    ("problem.max_nonzeros", lambda v: 7, "must be from 1 to 6"),
     ("problem.ties", lambda v: "resolved", "problem.sha256"),
-    ("problem.ties", lambda v: "none", "must be 'average' or 'resolved'"),
     ("problem.least", lambda v: [0, -5, -5, -5, 0, -5], "problem.sha256"),
-    ("problem.least", lambda v: [1, *v[1:]], r"problem.least\[0\]: must be from -1000000000 to 0, got 1"),
     ("problem.largest", lambda v: [5] * 6, "problem.sha256"),
     ("problem.largest", lambda v: [4, *v[1:]], r"problem.largest\[0\]: must be 0 or 5 in size, got 4"),
     ("problem.least_points", lambda v: [2] * 6, "at least 2 in size|problem.sha256"),
-    ("problem.least_points", lambda v: [0] * 6, r"problem.least_points\[0\]: must be from 1"),
     ("problem.least_points", lambda v: [1, *[2] * 5], "problem.least_points: must be the same for all columns"),
     ("problem.free", lambda v: [1], "problem.free: must be empty"),
     ("problem.rules", lambda v: [rule_of([1], 0, 1)], "problem.sha256"),
-    ("problem.rules", lambda v: [rule_of([6], 0, 1)], r"problem.rules\[0\].columns\[0\]: must be a column from 0 to 5"),
     ("problem.rules", lambda v: [rule_of([1], 2, 1)], r"problem.rules\[0\]: must have 0 <= at_least <= at_most"),
     ("problem.directions", lambda v: [0] * 6, "must have one sign|problem.sha256"),
-    ("problem.directions", lambda v: [-2] * 6, r"problem.directions\[0\]: must be from -1"),
     ("problem.demands", lambda v: None, "problem.demands: must be of type list"),
-    ("problem.unit", lambda v: 10, "problem.sha256"),
     ("problem.unit", lambda v: 2, "problem.unit: must be a power of ten"),
     ("problem.groups", lambda v: [-1] * 6, "problem.sha256"),
     ("problem.required", lambda v: [1], "problem.sha256"),
-    ("problem.required", lambda v: [6], "must be a column from 0 to 5"),
     ("problem.statistic", lambda v: "mrr", r"problem.a\[0\]"),
     ("problem.a", lambda v: [*v[:-1], 2.0], "must be 1.0 for 'dcg'"),
     ("problem.gains", lambda v: [1.0 - g for g in v], "problem.sha256"),
-    ("problem.gains", lambda v: [-g for g in v], "must be >= 0"),
     ("problem.X", lambda v: [v[1], v[0], *v[2:]], "problem.sha256"),
-    ("problem.X", lambda v: ["01" + v[0][1:], *v[1:]], r"problem.X\[0\]: must be 6 whole numbers"),
     ("problem.X", lambda v: ["0 " + v[0], *v[1:]], r"problem.X\[1\]: must be 7 whole numbers"),
     ("problem.sha256", lambda v: "0" * 64, "problem.sha256"),
 ]
@@ -105,15 +91,6 @@ def test_every_field_is_among_the_changes():
     assert fields - {"problem.kind"} == {place for place, _, _ in CHANGES}
 
 
-def test_a_changed_problem_with_the_right_digest_is_another_problem():
-    """Whoever recomputes the digest has to prove the bound of the problem that the file then describes."""
-    content = certified(example(statistic="auc", C=0.0, max_nonzeros=2)).content
-    content["problem"]["max_nonzeros"] = 3
-    content["problem"]["sha256"] = verify.data_digest(content["problem"])
-    with pytest.raises(verify.CertificateError, match=r"proof.bound: a card of the columns \d, \d, \d has the value"):
-        verify.check(content)
-
-
 def test_files_come_back_as_they_were_written(tmp_path):
     problem = example(statistic="dcg@10", ties="resolved")
     solution = solve(problem)
@@ -132,21 +109,13 @@ def test_files_come_back_as_they_were_written(tmp_path):
 
 
 def test_a_search_that_was_stopped_has_its_bound_proven():
-    problem = example()
+    problem, card = example(), np.eye(6)[0]
     best = solve(problem)
-    stopped = Solution(np.eye(6)[0], problem.evaluate(np.eye(6)[0]), best.bound + 0.1, Status.TIME_LIMIT, 0.0, "cards")
-    certificate = certify(problem, stopped)
-    assert certificate.claim == "bound"
-    assert best.bound + 0.1 <= certificate.bound <= (best.bound + 0.1) * (1 + 1e-12)
-    assert certificate.verify().startswith("bound: ")
-
-
-def test_a_bound_that_another_card_attains_is_not_rounded_below_it():
-    problem = example()
-    best = solve(problem)
-    rounded = np.nextafter(best.value, 0)
-    stopped = Solution(np.eye(6)[0], problem.evaluate(np.eye(6)[0]), rounded, Status.TIME_LIMIT, 0.0, "cards")
-    assert certify(problem, stopped).verify().startswith("bound: ")
+    # the second is rounded to below what another card attains
+    for bound in (best.bound + 0.1, np.nextafter(best.value, 0)):
+        certificate = certify(problem, Solution(card, problem.evaluate(card), bound, Status.TIME_LIMIT, 0.0, "cards"))
+        assert bound <= certificate.bound <= bound * (1 + 1e-12)
+        assert certificate.verify().startswith("bound: ")
 
 
 def test_too_many_sets_of_columns_get_no_proof():
@@ -156,17 +125,6 @@ def test_too_many_sets_of_columns_get_no_proof():
     weights = np.eye(200)[0]
     solution = Solution(weights, problem.evaluate(weights), problem.trivial_bound, Status.TIME_LIMIT, 0.0, "cards")
     assert certify(problem, solution).claim == "value"
-
-
-def test_weights_of_no_card_and_of_other_problems_are_refused():
-    problem = example()
-    best = solve(problem)
-    for weights, value, message in (
-        (np.full(6, 0.3), best.value, "solution must have feasible weights"),
-        (best.weights, best.value + 0.1, "solution must be of this problem"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            certify(problem, Solution(weights, value, 2.0, Status.OPTIMAL, 0.0, "cards"))
 
 
 @pytest.mark.parametrize("statistic", ["auc", "dcg"])

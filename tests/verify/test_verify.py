@@ -118,7 +118,6 @@ RIGHT = [
     # [1/2, 1] breaks the constraint but for its end 1/2, [3/4, 1] altogether
     (by_hand(["0z . . 0 . 0 . ."], constraints=HALF), "optimal"),
     (by_hand([".", "."], C=0.0, bound=0.5, value=0.5), "optimal"),
-    (by_hand([".", "."], statistic=" auc ( )"), "optimal"),  # however it is spelt
     # with w_0 >= 0 the face w_0 = -1 may be closed whatever its value; w = 0 is feasible
     (by_hand([".", "."], constraints=UP), "optimal"),
     # C above 1/2: w = 0 is best, and is no part of the faces
@@ -127,7 +126,6 @@ RIGHT = [
     (by_hand([".", "."], weights=[0.125]), "optimal"),
     (by_hand([".", "."], ties="subrank", statistic="wrs", bound=1.8, value=1.8), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **GRADED), "optimal"),
-    (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "ties": "subrank"}), "optimal"),
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "statistic": "auc"}), "optimal"),  # no share of pairs, as for labels
     # the 3 is two grades above the 0, at a distance of 1: at 1/4 it wins by two margins of 1/8 with equality
     (by_hand([".", "."], 9.75, 9.75, weights=[0.25], **GRADED), "optimal"),
@@ -135,17 +133,13 @@ RIGHT = [
     # below it stands behind the 0, and at 1/16 before the 1, one grade and a distance of 2 off, with equality
     (by_hand(None, value=0 * 3 + 3 * 2 + 1 * 1 - 0.25, weights=[0.0625], **GRADED), "value"),
     (by_hand(None, value=0 * 3 + 1 * 2 + 3 * 1 - 0.25, weights=[0.0624], **GRADED), "value"),
-    (by_hand(["0z . . ."], 9.75, 9.75, constraints=HALF, **GRADED), "optimal"),
     # no gain is 0: 1 of each is worth 1 + 2 + 3 in any order, the rest is as above
     (by_hand([".", "."], 15.75, 15.75, **{**GRADED, "gains": [2.0, 1.0, 4.0]}), "optimal"),
     (by_hand([".", "."], 6.0, 6.0, weights=[0.0], **{**GRADED, "gains": [1.0, 1.0, 1.0]}), "optimal"),
     (by_hand([".", "."], 4.75, 4.75, **LISTS), "optimal"),
-    (by_hand([".", "."], 1.75, 1.75, **{**LISTS, "gains": [1.0, 0.0, 0.0]}), "optimal"),
     # the first row at the top asks for w < 0, of value 3 * 1 + 1 * 3 - 0.25, which rules out the face w_0 = 1
     (by_hand([".", "."], 5.75, 5.75, **DEMANDED), "optimal"),
     (by_hand([".", "."], 9.75, 5.75, claim="bound", **DEMANDED), "bound"),
-    (by_hand(None, value=5.75, **DEMANDED), "value"),
-    (by_hand([".", "."], 5.75, 5.75, **{**DEMANDED, "ties": "subrank"}), "optimal"),
     (by_hand(["0z . . ."], 5.75, 5.75, constraints=HALF, **DEMANDED), "optimal"),
     # a demand on ranks from the top, 3 * 1 + 2 * 0 + 1 * 1 for w < 0, and 1 * 1 + 2 * 0 + 3 * 1 as well
     (by_hand([".", "."], 9.75, 9.75, **{**GRADED, "demands": [BOTH_ENDS]}), "optimal"),
@@ -156,8 +150,7 @@ RIGHT = [
     (by_hand([".", "."], 3.75, 3.75, **{**LISTS, "weights": [0.5], "demands": [OTHER_LIST]}), "optimal"),
     # no weights have the first and the last row at the top: w_0 = -1 has not the last, w_0 = 1 not the first
     (by_hand([".", "."], claim="infeasible", demands=BOTH), "infeasible"),
-    (by_hand(["0 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
-    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF, ties="subrank"), "infeasible"),
+    (by_hand(["0z . . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     # the first row is not before the last one, or the last one is not before the first one
     (by_hand(["0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
     (by_hand(["0 2:0 . . 0:2 . ."], claim="infeasible", demands=BOTH, constraints=HALF), "infeasible"),
@@ -178,7 +171,6 @@ WRONG = [
     (by_hand(["0z . ."], constraints=HALF), r"word 3: is the last, but 1 boxes are not closed"),
     (by_hand(["0z . . . ."], constraints=HALF), r"word 5: comes after the end"),
     (by_hand(["0z . . .", "."], constraints=HALF), r"proof.partition: must hold 1 entries, got 2"),
-    (by_hand([".", ".", "."]), r"proof.partition: must hold 2 entries, got 3"),
     # by 0.5 / 1.5
     (by_hand(None, weights=[1.0], constraints=HALF), "weights: exceed a side constraint by 0.333333333333 of"),
     (by_hand(None, weights=[-1e-9], constraints=UP), "weights: exceed a side constraint by 1 of its terms' size"),
@@ -201,7 +193,6 @@ WRONG = [
     (by_hand([".", "."], claim="infeasible", demands=BOTH[:1]), r"\(w_0 = -1\), .* problem.demands\[0\] may be 1$"),
     (by_hand(["."], **NEVER, constraints=HALF), r"demands\[0\] may be 1 and .*\[1\] may be 1$"),
     (by_hand([".", "."], claim="infeasible", demands=[asked([1, 0, 0], 0.0)]), "claim: .* w = 0 is feasible"),
-    (by_hand([".", "."], claim="infeasible"), "claim: must not be 'infeasible', w = 0 is feasible"),
     (by_hand(["."], claim="infeasible", constraints=HALF),
      r"\(the cube\), .*, where side constraints may be satisfied$"),
     (by_hand([".", "."], claim="infeasible", constraints=UP, demands=BOTH[1:]),
@@ -214,12 +205,9 @@ WRONG = [
     *((by_hand([word, "."]), "word 1: must name two observations with different") for word in ("0:0", "3:0", "0:3")),
     (by_hand(["0:2 . .", "."], 0.8, 0.8, X=[[0.0], [1.0], [0.0]]),
      "word 1: must name two observations with different features, got"),
-    (by_hand(["0:2 .", "."]), "word 2: is the last, but 1 boxes are not closed"),
-    (by_hand(["."], **NEVER), "proof.partition: must hold 2 entries, got 1"),
     ({**by_hand([".", "."], **NEVER), "proof": None}, "proof: must not be null where the claim"),
     ({**by_hand([".", "."], **NEVER), "value": 0.0}, "value: must be null where the claim is"),
     ({**by_hand([".", "."], **NEVER), "weights": [0.0]}, "weights: must be null where the"),
-    ({**by_hand([".", "."], **NEVER), "claim": "value"}, "weights: must not be null where the"),
     ({**by_hand([".", "."]), "value": None}, "value: must not be null where the claim is 'optimal'"),
     *((by_hand(None, statistic=n), r"^problem.statistic: is not known: '.*', it") for n in ("dcg(", "dcg@-5")),
     *((by_hand([word, "."]), "word 1: is not known") for word in ("", "1", "z", "0Z", "00", "-0", "..", "٠", ".\n")),
@@ -525,67 +513,40 @@ def swap(i, k):
 BOUNDS = [("value",), ("proof", "bound"), ("claimed_bound",)]
 CUT = 3  # the face w_1 = 1, on which the optimum lies, is cut
 DAMAGE = [
-    ("value", put("value", lambda v: v + 1e-6), "value: is"),
-    ("value and bounds", lambda c: [put(*at, 9.0)(c) for at in BOUNDS], "value: is"),
-    ("bound", put("proof", "bound", lambda v: v - 1e-6), "proof.bound: must be at least the value"),
-    ("claimed bound", put("claimed_bound", lambda v: v - 3), "claimed_bound: must be at least the value"),
     ("higher bound", put("proof", "bound", lambda v: v + 1e-3), "claim: the file shows 'bound', not 'optimal'"),
-    ("claim", put("claim", "bound"), "claim: the file shows 'optimal', not 'bound'"),
     ("claim of another word", put("claim", "certain"), "claim: the file shows 'optimal', not 'certain'"),
     ("proof gone", put("proof", None), "claim: the file shows 'value', not 'optimal'"),
     ("sign of a weight", put("weights", 1, lambda w: -w), "weights: exceed a side constraint by"),
     ("weight", put("weights", 0, 0.0), "value: is"),
     ("weight beyond 1", put("weights", 1, 1.0000000000000002), r"weights\[1\]: must be from -1 to 1"),
-    ("weight gone", drop("weights", 1), "weights: must hold 2 entries, got 1"),
     ("weight nan", put("weights", 0, math.nan), r"weights\[0\]: must be a finite float64, got nan"),
     ("C", put("problem", "C", 0.04), "value: is"),
     ("most weights", put("problem", "max_nonzeros", 1), "weights: at most 1 may differ from 0, got 2"),
-    ("weights beyond d", put("problem", "max_nonzeros", 3), "problem.max_nonzeros: must be from 1 to 2, got 3"),
     ("margin", put("problem", "margin", 0.5), "value: is"),
     ("margin 0", put("problem", "margin", 0.0), "problem.margin: must be > 0, got 0.0"),
     ("label", put("problem", "gains", 0, 0), "problem.sha256: the data have"),
     ("label, hashed", hashed(put("problem", "gains", 0, 0.0)), "value: is"),
-    ("one class", put("problem", "gains", [1] * 9), "problem.sha256: the data have"),
-    ("one class, hashed", hashed(put("problem", "gains", [1.0] * 9)), "value: is"),
     ("feature", put("problem", "X", 0, 0, lambda v: math.nextafter(v, 2)), "problem.sha256: the data have"),
     ("feature, hashed", hashed(put("problem", "X", 2, 1, -5.0)), "value: is"),
-    ("ragged features", drop("problem", "X", 4, 0), r"problem.X\[4\]: must hold 2 entries, got 1"),
-    ("no features", put("problem", "X", []), "problem.X: must have a row and a column"),
-    ("hash in capitals", put("problem", "sha256", str.upper), "problem.sha256: the data have"),
     ("statistic", put("problem", "statistic", "mrr"), r"problem.a\[0\]: must be 0.1111111111111111 for 'mrr'"),
-    ("cutoff", put("problem", "statistic", "dcg@8"), r"problem.a\[0\]: must be 0.0 for 'dcg@8'"),
-    ("unknown statistic", put("problem", "statistic", "ndcg"), "problem.statistic: is not known: 'ndcg', its name"),
     ("rank weight", put("problem", "a", 4, lambda a: a * (1 + 1e-12)), r"problem.a\[4\]: must be"),
     ("ties", put("problem", "ties", "Subrank"), "problem.ties: must be 'resolved' or 'subrank', got 'Subrank'"),
-    ("kind", put("problem", "kind", "pairwise"), "problem: 'pairs' is missing"),
     ("unknown kind", put("problem", "kind", ["rerank"]), "problem.kind: must be one of rerank, .*, card, risk, got"),
     ("constraints dropped", put("problem", "constraints", None), r"\(w_\d = -?1\), word \d+: closes the box"),
     ("constraint reversed", put("problem", "constraints", "A", 0, [-1.0, 1.0]), "weights: exceed a side constraint"),
     ("constraint loosened", put("problem", "constraints", "b", 0, 1.0), "proof.partition: must hold 1 entries, got 4"),
-    ("truncated", words(CUT, lambda text: text[:-1]), r"\[3\] \(w_1 = 1\), word \d+: is the last, but 1 boxes"),
-    ("extended", words(CUT, lambda text: [*text, "."]), r"\[3\] \(w_1 = 1\), word \d+: comes after the end"),
-    ("leaf cut", words(CUT, lambda text: [*text[:-1], "0"]), r"word \d+: is the last, but [23] boxes are not closed"),
-    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box \[-1, 1\] x \[1, 1\]"),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
-    ("fixed coordinate cut", words(CUT, lambda text: ["1", *text, "."]), r"word 1: cannot cut w_1 of the box"),
     ("coordinate beyond", words(CUT, lambda text: ["2", *text[1:]]), "word 1: is not known: '2'"),
     ("halved in place of zeroed", words(CUT, lambda text: [text[0][:-1], *text[1:]]), r"proof.partition\[3\]"),
-    ("root missing", drop("proof", "partition", 0), "proof.partition: must hold 4 entries, got 3"),
     ("roots swapped", swap(CUT, 2), r"proof.partition\[3\] \(w_1 = 1\), word 4: closes the box"),
     ("version", put("version", 2), "version: must be 1, got 2"),
-    ("version true", put("version", True), "version: must be of type int, got True"),
-    ("version gone", drop("version"), "version: must be 1, got None"),
     ("format", put("format", "certificate"), "format: must be 'ltr certificate'"),
     ("unknown field", put("checked", True), "file: 'checked' is not known"),
     ("field gone", drop("claimed_bound"), "file: 'claimed_bound' is missing"),
     ("true for a number", put("problem", "C", True), "problem.C: must be of type float, got True"),
-    ("true for a label", put("problem", "gains", 0, True), r"problem.gains\[0\]: must be of type float, got True"),
     ("free column", put("problem", "free", [2]), r"problem.free\[0\]: must be a column from 0 to 1, named"),
-    ("free twice", put("problem", "free", [1, 1]), r"problem.free\[1\]: must be a column from 0 to 1, named once"),
     ("free and required", lambda c: [put("problem", name, [0])(c) for name in ("free", "required")], r"required\[0\]"),
     ("whole numbers up to 0", put("problem", "integer", 0), "problem.integer: must be from 1 to 100, got 0"),
-    ("list for an object", put("problem", []), r"problem: must be of type dict, got \[\]"),
-    ("null", put("weights", None), "weights: must not be null where the claim is 'optimal'"),
     ("integer beyond float64", put("value", 2**53 + 1), "value: must be a finite float64, got 9007199254740993"),
 ]  # fmt: skip
 
@@ -595,15 +556,8 @@ PAIRWISE_DAMAGE = [
     (hashed(put("problem", "pair_weights", 1, 9.0)), "value: is|closes the box"),
     (put("problem", "pair_weights", 1, 2.5), "value: is|closes the box|sha256: the data"),
     (put("problem", "pair_weights", 1, 0.0), r"problem.pair_weights\[1\]: must be > 0, got 0.0"),
-    (drop("problem", "pair_weights", 1), "problem.pair_weights: must hold 7 entries, got 6"),
     (put("problem", "pairs", 2, [2, 2]), r"problem.pairs\[2\]: must join two observations, got \[2, 2\]"),
-    (put("problem", "pairs", 2, [2, 6]), r"problem.pairs\[2\]: must join two observations, got \[2, 6\]"),
     (put("problem", "pairs", 2, [-1, 0]), r"problem.pairs\[2\]: must join two observations, got \[-1, 0\]"),
-    (put("problem", "pairs", 2, [1, 0, 2]), r"problem.pairs\[2\]: must hold 2 entries, got 3"),
-    (put("problem", "pairs", [[1]] * 7), r"problem.pairs\[0\]: must join two observations, got \[1\]"),
-    (put("problem", "pairs", []), "problem.pairs: must hold a pair"),
-    (put("problem", "ties", "resolved"), "problem: 'ties' is not known"),
-    (put("problem", "demands", []), "problem: 'demands' is not known"),
 ]
 
 
@@ -613,58 +567,32 @@ GRADED_DAMAGE = [
     ("gain of nothing, hashed", hashed(put("problem", "gains", 1, 1.0)), VALUE),
     ("a grade in between, hashed", hashed(put("problem", "gains", 8, 2.0)), VALUE),
     ("gain below 0", put("problem", "gains", 3, -1.0), r"problem.gains\[3\]: must be >= 0, got -1.0"),
-    ("gain nan", put("problem", "gains", 3, math.nan), r"problem.gains\[3\]: must be a finite float64, got nan"),
-    ("gain gone", drop("problem", "gains", 0), "problem.gains: must hold 9 entries, got 8"),
     ("no gain", put("problem", "gains", [0.0] * 9), "problem.gains: must hold a number > 0"),
-    ("gains gone", drop("problem", "gains"), "problem: must have labels of one kind, got none"),
-    ("labels beside gains", put("problem", "y", [1] * 9), "problem: 'y' is not known"),
     ("times beside gains", put("problem", "time", [1.0] * 9), "problem.statistic: c_index is one of cards, or of"),
     ("a share", put("problem", "statistic", "precision@2"), r"problem.(a\[\d\]|statistic): must be"),
     ("list", put("problem", "qid", 0, 1), r"problem.a\[0\]: must be 0.356"),
-    ("lists swapped", put("problem", "qid", [2, 1, 1, 2, 2, 1, 1, 2, 1]), "problem.sha256: the data have"),
     ("lists swapped, hashed", hashed(put("problem", "qid", [2, 1, 1, 2, 2, 1, 1, 2, 1])), VALUE),
     ("lists renamed", hashed(put("problem", "qid", lambda v: [-one for one in v])), r"problem.a\[0\]: must be 0.43"),
-    ("one list", hashed(put("problem", "qid", [1] * 9)), r"problem.a\[0\]: must be"),
-    ("list gone", drop("problem", "qid", 0), "problem.qid: must hold 9 entries, got 8"),
-    ("list beyond 64 bits", put("problem", "qid", 3, 2**63), r"problem.qid\[3\]: must fit into 64 bits, got 9223372"),
     ("weights of one length", put("problem", "statistic", "weights(0,0,1,1,1)"), r"problem.a\[0\]: must be 0.0"),
-    ("weights of another", put("problem", "statistic", "weights(0,1,1,1)"), "problem.statistic: is not known for 5"),
-    ("weights of a list gone", put("problem", "a", lambda a: a[:5]), "problem.a: must hold 9 entries, got 5"),
     ("ties", put("problem", "ties", "subrank"), VALUE),
 ]  # fmt: skip
 
 
 MET = r"weights: have [0-9.]+ in problem.demands\[{0}\], which asks for "
 DEMAND_DAMAGE = [
-    ("asks for more", put("problem", "demands", 0, "at_least", 4.0), MET.format(0) + r"4\.0"),
     ("asks for slightly more", put("problem", "demands", 0, "at_least", 3 * (1 + 2e-9)), MET.format(0) + "3.00000000"),
     ("asks for more of the other", put("problem", "demands", 1, "at_least", 0.9), MET.format(1) + r"0\.9"),
     ("asks for less", put("problem", "demands", 0, "at_least", 2.0), r"word \d+: closes the box .* may be .* and"),
-    ("asks for nothing", put("problem", "demands", 0, "at_least", -1.0), r"word \d+: closes the box"),
-    ("asks for nan", put("problem", "demands", 0, "at_least", math.nan), r"demands\[0\].at_least: must be a finite"),
-    ("asks for no number", drop("problem", "demands", 0, "at_least"), r"demands\[0\]: 'at_least' is missing"),
-    ("demands missing", drop("problem", "demands"), "problem: 'demands' is missing"),
     ("demands gone", put("problem", "demands", []), "problem.sha256: the data have"),
     ("demands gone, hashed", hashed(put("problem", "demands", [])), r"word \d+: closes the box"),
     ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box"),
-    ("a word on ties gone", drop("problem", "demands", 0, "ties_lost"), r"demands\[0\]: 'ties_lost' is missing"),
-    ("a group of others", put("problem", "demands", 0, "gains", 0, 1.0), "problem.sha256: the data have"),
     ("a group of others, hashed", hashed(put("problem", "demands", 0, "gains", 0, 1.0)), MET.format(0) + "|closes the"),
     ("a smaller group, hashed", hashed(put("problem", "demands", 0, "gains", 6, 0.0)), MET.format(0) + "|closes the"),
-    ("no group", hashed(put("problem", "demands", 0, "gains", [0.0] * 9)), r"\[0\].gains: must hold a number > 0"),
-    ("gain below 0", put("problem", "demands", 0, "gains", 2, -1.0), r"\[0\].gains\[2\]: must be >= 0, got -1.0"),
-    ("labels", put("problem", "demands", 0, "y", [1] * 9), r"problem.demands\[0\]: 'y' is not known"),
     ("statistic", put("problem", "demands", 0, "statistic", "dcg"), r"problem.demands\[0\].a\[0\]: must be 0.386"),
-    ("cutoff", put("problem", "demands", 0, "statistic", "hits@3"), r"problem.demands\[0\].a\[\d\]: must be 1.0 for"),
     ("a share", put("problem", "demands", 0, "statistic", "recall@2"), r"demands\[0\].statistic: must be hits@N here"),
-    ("unknown statistic", put("problem", "demands", 1, "statistic", "ndcg"), r"\[1\].statistic: is not known: 'nd"),
     ("rank weight", put("problem", "demands", 1, "a", 6, lambda a: a * (1 + 1e-12)), r"demands\[1\].a\[6\]: must be"),
-    ("kind", put("problem", "demands", 0, "kind", "rerank"), r"problem.demands\[0\]: 'kind' is not known"),
-    ("ties", put("problem", "demands", 0, "ties", "resolved"), r"problem.demands\[0\]: 'ties' is not known"),
     ("weights", put("weights", [1.0, 0.0]), MET.format(0) + r"3\.0"),
-    ("margin", put("problem", "margin", 0.5), "weights: have|" + VALUE),
     ("last cut closed", words(CUT, first_cut_closed), r"proof.partition\[3\] \(w_1 = 1\), word \d+: closes the box"),
-    ("claim", put("claim", "infeasible"), "weights: must be null where the claim is 'infeasible'"),
     (
         "no weights claimed",
         lambda c: [put("claim", "infeasible")(c), *(put(*at, None)(c) for at in (*BOUNDS, ("weights",)))],
@@ -677,13 +605,7 @@ INFEASIBLE_DAMAGE = [
     ("demand gone, hashed", hashed(drop("problem", "demands", 0)), r"word \d+: closes the box .* problem.demands\[0\]"),
     ("demands gone, hashed", hashed(put("problem", "demands", [])), "claim: must not be 'infeasible', w = 0 is"),
     ("a larger group, hashed", hashed(put("problem", "demands", 1, "gains", [1.0] * 8 + [0.0])), r"word \d+: closes"),
-    ("one class", put("problem", "demands", 1, "gains", [0.0] * 9), r"demands\[1\].gains: must hold a number > 0"),
-    ("cut closed", words(CUT, lambda text: ["."]), r"\(w_1 = 1\), word 1: closes the box"),
-    ("proof gone", put("proof", None), "proof: must not be null where the claim is 'infeasible'"),
     ("bound", put("proof", "bound", 1.0), "proof.bound: must be null where the claim is 'infeasible'"),
-    ("value", put("value", 1.0), "value: must be null where the claim is 'infeasible'"),
-    ("weights", put("weights", [1.0, 0.0]), "weights: must be null where the claim is 'infeasible'"),
-    ("claim", put("claim", "optimal"), "weights: must not be null where the claim is 'optimal'"),
 ]  # fmt: skip
 DAMAGED = {"ranked": DAMAGE, "preferred": PAIRWISE_DAMAGE, "graded": GRADED_DAMAGE}
 DAMAGED |= {"demanded": DEMAND_DAMAGE, "infeasible": INFEASIBLE_DAMAGE}
@@ -716,8 +638,6 @@ def test_damage_is_found_and_named(kind, change, message):
     ("old", "new", "message"),
     [
         ('"claim": "optimal"', '"claim": "optimal", "claim": "optimal"', "'claim': occurs twice in one object"),
-        ('"C": 0.05', '"C": 0.05, "\\n": 0, "\\n": 0', r"'\\n': occurs twice in one object"),
-        ('"C": 0.05', '"C": NaN', "problem.C: must be a finite float64, got nan"),
         ('"C": 0.05', '"C": 1e999', "problem.C: must be a finite float64, got inf"),
         ('"C": 0.05', '"C": 5e-2, "c\\n": 0', r"problem: 'c\\n' is not known"),
     ],
@@ -764,10 +684,7 @@ def problems():
             f"{name}, required": (p, {"required": [0], "C": 0.01}),
             f"{name}, free": (p, {"free": [0], "C": 0.05}),
             f"{name}, whole": (p, {"integer": 3}),
-            f"{name}, whole, cut off": (
-                p,
-                {"integer": 4, "C": 0.02, "required": [0], "constraints": cut_off(p, 1.0)},
-            ),
+            f"{name}, whole, cut off": (p, {"integer": 4, "C": 0.02, "required": [0], "constraints": cut_off(p, 1.0)}),
         }
     return {name: dataclasses.replace(p, **options) for name, (p, options) in changes.items()}
 
@@ -978,28 +895,15 @@ def test_exit_codes(command, tmp_path, capsys):
     )
     assert command(path, "--require-proof") == 1
     assert capsys.readouterr() == ("", f"rejected: {path}: proof: there is none\n")
-    written(tmp_path, by_hand(["0 . .", "."]))
-    assert command(path) == 1
-    message = "proof.partition[0] (w_0 = -1), word 1: cannot cut w_0 of the box [-1, -1]"
-    assert capsys.readouterr() == ("", f"rejected: {path}: {message}\n")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         ("", "it is not JSON: Expecting value: line 1 column 1 (char 0)"),
-        ("{", "it is not JSON: Expecting property name"),
-        ("nan", "it is not JSON: Expecting value"),
-        ("{}{}", "it is not JSON: Extra data"),
         ("[" * 100_000, "its brackets are nested too deeply"),
-        ('{"a":' * 100_000, "its brackets are nested too deeply"),
-        ("\ufeff{}", "it is not JSON: Unexpected UTF-8 BOM"),
-        ("1" * 5000, "it contains an integer with more digits than Python reads"),
         ('{"format": ' + "1" * 5000 + "}", "it contains an integer with more digits than Python reads"),
         (b"\xff\xfe", "it is not UTF-8 text: invalid start byte at byte 0"),
-        ('{"format": "é"}'.encode("latin-1"), "it is not UTF-8 text: invalid continuation byte at byte 12"),
-        ("{}".encode("utf-16"), "it is not UTF-8 text: invalid start byte at byte 0"),
-        (b"\0" * 100, "it is not JSON: Expecting value"),
     ],
     ids=lambda value: f"{value!r:.20}",
 )
@@ -1013,47 +917,15 @@ def test_what_is_not_json_cannot_be_read(content, message, tmp_path, capsys):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("place", ["value", "problem", "other"])
-def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
-    content = by_hand(None)
-    content[place] = "DEEP"
-    for depth in (10, 400, *range(900, 1000, 7), 2000):  # one of these meets the limit behind the reader of JSON
-        path = written(tmp_path, json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
-        assert verify.main([path]) in (1, 2)
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-    for number in ("1" * 4000, "-" + "9" * 4000, "1e999999999", "1." + "1" * 100_000, "NaN", "-Infinity"):
-        path = written(tmp_path, json.dumps(content).replace('"DEEP"', number))
-        assert verify.main([path]) == 1
-        out, err = capsys.readouterr()
-        assert (out, err.count("\n")) == ("", 1)
-        assert len(err) < 300
-
-
-@pytest.mark.parametrize("content", ["[]", "null", "1", '"ltr certificate"', "{}", '{"format": "ltr certificate"}'])
-def test_other_json_is_rejected(content, tmp_path, capsys):
-    assert verify.main([written(tmp_path, content)]) == 1
-    assert capsys.readouterr().err.startswith("rejected: ")
-
-
-def test_no_file(tmp_path, capsys):
+def test_other_json_and_no_file(tmp_path, capsys):
+    for content in ("[]", "null", "{}"):
+        assert verify.main([written(tmp_path, content)]) == 1
+        assert capsys.readouterr().err.startswith("rejected: ")
     assert verify.main([str(tmp_path / "none.json")]) == 2
     assert verify.main([str(tmp_path)]) == 2
     none, folder = capsys.readouterr().err.splitlines()
     assert none == f"cannot read {tmp_path / 'none.json'}: No such file or directory"
     assert folder == f"cannot read {tmp_path}: Is a directory"
-
-
-def test_names_in_objects_are_compared_in_no_time():
-    begun = time.monotonic()
-    names = ",".join(f'"{k}": 0' for k in range(200_000))
-    for text, message in (
-        (f"{{{names}}}", "format: must be"),
-        (f'{{{names},"7": 1}}', "'7': occurs twice in one object"),
-    ):
-        with pytest.raises(verify.CertificateError, match=message):
-            verify.parse(text)
-    assert time.monotonic() - begun < 10  # a quadratic search took 10 minutes
 
 
 def card_by_hand(X, points, most, unit=1):
@@ -1070,11 +942,11 @@ def card_by_hand(X, points, most, unit=1):
     return content
 
 
-def large(path, n, bound=None, weights=(1.0, 0.5), **problem):
+def large(path, n, bound=None, weights=(1.0, 0.5)):
     """Write a file of n observations on a grid, every other one positive, with a trivial bound."""
     X = [[float(i % 97), float(i * i % 89)] for i in range(n)]
     content = {**by_hand([".", ".", ".", "."], claim="bound", weights=weights)}
-    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "gains": [float(i % 2) for i in range(n)], **problem}
+    content["problem"] |= {"statistic": "wrs", "C": 0.0, "X": X, "gains": [float(i % 2) for i in range(n)]}
     content["problem"] |= {"a": [float(rank) for rank in range(1, n + 1)], "qid": [0] * n}
     rehash(content)
     exact = verify.Problem(content["problem"])
@@ -1098,13 +970,8 @@ def limited(path, *options, megabytes=400):
     return done.returncode, done.stdout + done.stderr, time.monotonic() - begun
 
 
-@pytest.mark.parametrize(
-    "problem",
-    [{}, pytest.param({"gains": [(i * 37) % 101 / 8 for i in range(20_000)]}, marks=pytest.mark.slow)],
-    ids=["one list", "graded"],
-)
-def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path, problem):
-    path = large(tmp_path / "large.json", 20_000, **problem)
+def test_twenty_thousand_observations_are_checked_in_little_memory(tmp_path):
+    path = large(tmp_path / "large.json", 20_000)
     code, said, seconds = limited(path)
     assert code == 0
     assert said.startswith("bound: the weights have the value ")
@@ -1139,15 +1006,6 @@ def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
     path = large(tmp_path / "large.json", 20_000)
     code, said, _ = limited(path, megabytes=32)
     assert (code, said) == (3, f"could not be checked: {path}: there is not enough memory\n")
-    lists = tmp_path / "lists.json"
-    lists.write_text("[" + "[]," * 2_000_000 + "[]]", encoding="utf-8")
-    code, said, _ = limited(str(lists), megabytes=120)
-    assert (code, said) == (3, f"could not be checked: {lists}: there is not enough memory\n")
-    code, said, _ = limited(str(lists), "--max-size", "2")
-    assert (code, said) == (3, f"could not be checked: {lists}: it is larger than 2 MiB, which --max-size can raise\n")
-    huge = tmp_path / "huge.json"
-    with huge.open("wb") as file:
-        file.truncate(1 << 30)  # a gigabyte of zeros, which takes no place on most disks
     # what would take days is said before it is begun, or once it has taken too many steps
     wide = by_hand(["."] * 8002, X=[[float(i)] * 4001 for i in range(3)], weights=[0.5] + [0.0] * 4000)
     for content, reason in (
@@ -1174,10 +1032,8 @@ def test_what_needs_too_much_is_not_called_wrong(tmp_path, monkeypatch, capsys):
     path.write_text(json.dumps(content), encoding="utf-8")
     assert verify.main([str(path), "--max-steps", "1"]) == 3
     assert "it takes more than 1 million steps, which --max-steps can raise" in capsys.readouterr().err
-    for endless in (huge, Path("/dev/zero")):
-        code, said, seconds = limited(str(endless), megabytes=1500)
-        assert (code, said.partition(": it is larger than 256 MiB")[0]) == (3, f"could not be checked: {endless}")
-        assert seconds < 20
+    code, said, _ = limited("/dev/zero", "--max-size", "2")
+    assert (code, said) == (3, "could not be checked: /dev/zero: it is larger than 2 MiB, which --max-size can raise\n")
     monkeypatch.setattr(verify.boxes, "ROOM", 10)
     path = large(tmp_path / "large.json", 2_000, bound=1_500_499.0)
     assert verify.main([path]) == 3
@@ -1228,7 +1084,6 @@ def test_it_runs_on_a_bare_python(tmp_path):
         verdict, *others = done.stdout.splitlines()
         assert verdict.startswith("optimal: the weights have the value 0.3;")
         assert others == ["[]"] * (command[0] == "-c")
+    # modules of the library beside it shadow none of Python's that it needs
     beside = subprocess.run([sys.executable, str(PROGRAM), path], capture_output=True, text=True, check=True)
-    assert beside.stdout.startswith(
-        "optimal:"
-    )  # modules of the library beside it shadow none of Python's that it needs
+    assert beside.stdout.startswith("optimal:")
