@@ -10,8 +10,8 @@ import pytest
 
 from ltr.data import DataError
 from ltr.exact import Status
-from scripts import _bench, _lists, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
-from scripts._bench import Bench, insert
+from scripts import _bench, _lists, bench_exact, bench_losses, bench_metrics, bench_size, results
+from scripts._bench import Bench
 
 BENCHES = {module: importlib.import_module(f"scripts.{module}").BENCH for module in results.QUICK}
 
@@ -56,14 +56,6 @@ def test_what_is_missing_is_measured_once_and_put_into_the_page(tmp_path, monkey
     monkeypatch.setattr(Bench, "_futures", lambda *_: pytest.fail("a finished request ran again"))
     assert bench.main([*arguments, "--kept"]) == 0
     assert bench.main([*arguments[:2], "--kept"]) == 1  # other values of the field
-
-
-def test_a_page_without_the_place_is_refused(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("nothing here\n")
-    with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
-        insert(page, "exact", "table")
-    assert page.read_text() == "nothing here\n"
 
 
 def test_a_mean_has_the_error_of_several_values():
@@ -127,14 +119,6 @@ def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
 
 
 @pytest.mark.parametrize(
-    ("gap", "text"),
-    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.004%"), (math.inf, "-")],
-)
-def test_gaps_are_shown_with_two_digits_that_count(gap, text):
-    assert bench_exact.percent(gap) == text
-
-
-@pytest.mark.parametrize(
     ("data", "top", "shape"),
     [
         # positives, negatives, features as counted for the design of the search, from the same files by pandas
@@ -175,18 +159,6 @@ def test_bench_size_measures_a_generated_table(tmp_path, monkeypatch, capsys):
     for name, column in (("X", data.X), ("y", data.y), ("qid", data.qid)):
         np.testing.assert_array_equal(column, np.load(folder / f"{name}.npy"))
     np.testing.assert_allclose(bench_size.read_svmlight(folder / "table.svm").X, data.X, rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_bench_demands_writes_its_table():
-    fixed = {"data": "gaussians", "top": "40", "limit": 60.0, "threads": 1}
-    kinds = [fixed | {"kind": kind} for kind in ("no demand", "does not bind", "binds")]
-    table = bench_demands.tables([one | {"commit": "", "machine": ""} | bench_demands.measure(**one) for one in kinds])
-    rows = [line.split(" | ") for line in table["demands"].splitlines() if line.startswith("| gaussians")]
-    assert [row[1] for row in rows] == ["no demand", "does not bind", "binds"]
-    free, met, bound = (float(row[3]) for row in rows)
-    assert free == met >= bound
-    assert all(row[4] == "proven" for row in rows)
 
 
 def test_losses_have_one_value_in_both_forms():

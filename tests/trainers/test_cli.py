@@ -23,8 +23,6 @@ from ltr.rankers import TwoStageRanker
 from tests.paths import ROOT
 from tests.trainers.conftest import table
 from trainers.cli import main
-from trainers.files import RunError
-from trainers.run.folder import find_run
 
 
 def test_run_prints_the_table_and_goes_on(workplace, capsys):
@@ -51,19 +49,6 @@ def test_a_run_leaves_a_certificate_that_verify_accepts(workplace, capsys):
     content = json.loads(path.read_text())
     path.write_text(json.dumps({**content, "value": content["value"] + 1e-6}))
     assert main(["verify", str(path)]) == 1
-
-
-def test_verify_names_the_certificates_of_a_folder(tmp_path, capsys):
-    assert main(["verify", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(
-        f"ltr: error: {tmp_path}: is a folder, and no certificate.json is in it; "
-    )
-    for name in ("b", "a"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "certificate.json").touch()
-    assert main(["verify", str(tmp_path)]) == 2
-    found = "".join(f"\n  {tmp_path / name / 'certificate.json'}" for name in "ab")
-    assert capsys.readouterr().err == f"ltr: error: {tmp_path}: is a folder; give a certificate in it:{found}\n"
 
 
 def edit(name, text):
@@ -191,12 +176,6 @@ def test_predict_refuses_methods_it_has_not(quick_run, tmp_path, capsys):
     assert "--method must be one of exact, logistic_regression, ranknet, got 'svm'" in capsys.readouterr().err
     assert main([*arguments, "-o", str(tmp_path / "no" / "where.csv")]) == 2
     assert "--output: cannot write" in capsys.readouterr().err
-
-
-def test_a_run_is_found_by_path_or_by_name(quick_run):
-    assert find_run("quick", quick_run.parent).path == quick_run
-    with pytest.raises(RunError, match="did you mean 'quick'"):
-        find_run("quik", quick_run.parent)
 
 
 def shell(command, **options):

@@ -12,7 +12,6 @@ from tests.paths import ROOT
 from tests.trainers.conftest import table
 from trainers.cli import main
 from trainers.config.grids import keys_of
-from trainers.display import Display
 
 SWEEP = '[[grid]]\nexperiments = ["quick.toml"]\nsplits = 2\nmethods = ["ranknet", "exact"]\n'
 
@@ -96,18 +95,6 @@ def test_options_of_sections_and_keys(wanted, first, last, capsys):
     assert (rows[0][0], rows[-1][0]) == (first, last)
     out = said(capsys, "options", *wanted)
     assert all(row[0] in out for row in rows)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "message"),
-    [
-        ("exact.margn", "(did you mean 'exact.margin'?)"),
-        ("zzz", "; sections are answer, baselines, baselines.auto"),
-    ],
-)
-def test_misspelt_sections_get_the_nearest(wanted, message, capsys):
-    assert main(["options", wanted, "exact"]) == 2
-    assert message in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -200,17 +187,3 @@ def test_mistakes_are_reported_before_heavy_imports(workplace):
     for command, code, err, heavy in answers:
         assert (command, code, heavy) == (command, 2, [])
         assert MISTAKES[command] in err
-
-
-def test_progress_says_what_it_waits_for_and_breaks_lines_between_words():
-    console = Console(record=True, width=60, force_terminal=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    with Display(console) as display:
-        display.begin("exact", None, 30.0)
-        display._bar.refresh()
-        assert "max 30 s" in "".join(segment.text for segment in console.render(display._bar.get_renderable()))
-        display.begin("rankboost", 10)
-        display.doing("measuring")
-        assert "measuring" in "".join(segment.text for segment in console.render(display._bar.get_renderable()))
-        display.note("a note of several words that is longer than one line, which has sixty columns")
-    lines = [line.rstrip() for line in console.export_text().splitlines()]
-    assert any(line.endswith("a note of several words that is longer than one line, which") for line in lines)

@@ -367,23 +367,6 @@ def test_two_processes_do_not_write_one_run(tmp_path):
     assert run_experiment(config, display=Second()).complete
 
 
-def test_a_value_the_exact_stage_refuses_ends_in_one_message_and_a_table(tmp_path, monkeypatch, capsys):
-    def refuse(*_, **__):
-        raise ValueError("margin must be larger with these features, got 1e-05")
-
-    config = config_for(tmp_path)
-    path = tmp_path / "small.toml"
-    path.write_text(resolved_toml(config))
-    monkeypatch.setattr("trainers.methods.TwoStageRanker.fit", refuse)
-    assert main(["run", str(path), "--quiet"]) == 2
-    assert capsys.readouterr().err == "ltr: error: exact: margin must be larger with these features, got 1e-05\n"
-    assert [row.method for row in read_results(RunFolder(config.folder)).rows] == list(config.methods[:-1])
-    monkeypatch.undo()
-    display = Calls()
-    assert run_experiment(config, display=display).complete
-    assert display.begun == ["exact"]
-
-
 @pytest.mark.parametrize(
     ("lost", "again"),
     [

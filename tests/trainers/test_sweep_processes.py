@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar, Self
 
-import psutil
 import pytest
 
 from tests.paths import ROOT
@@ -108,14 +106,6 @@ finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reaso
 
 @pytest.mark.slow
 @finds_processes
-def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference, capsys):
-    path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
-    kept = terminate(path, kill_the_worker_of_this_process(path, capsys))
-    without_the_hard_list(path, kept, reference)
-
-
-@pytest.mark.slow
-@finds_processes
 def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, reference):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
 
@@ -143,23 +133,6 @@ def kill_the_worker(path, kept):
     wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
     os.kill(sweep.worker(), signal.SIGKILL)
     return check_killed(sweep.folder, *sweep.end(), kept)
-
-
-def kill_the_worker_of_this_process(path, capsys):
-    """The same of a sweep that this process runs."""
-    folder = path.parent / "runs" / "sweep"
-
-    def kill():
-        wait_until(lambda: files_of(folder))
-        for process in psutil.Process().children(recursive=True):
-            if any("LokyProcess" in word for word in process.cmdline()):
-                process.kill()
-
-    with ThreadPoolExecutor(1) as pool:
-        killed = pool.submit(kill)
-        code = main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "--jobs=1"])
-        killed.result()
-    return check_killed(folder, code, capsys.readouterr().err, {})
 
 
 def check_killed(folder, code, said, kept):

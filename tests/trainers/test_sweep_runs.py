@@ -64,18 +64,6 @@ def test_a_finished_sweep_computes_nothing(finished):
     assert (folder / "sweep.json").stat().st_mtime_ns == index
 
 
-def test_a_changed_option_computes_the_cells_concerned(tmp_path):
-    path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = 1"))
-    folder = run_here(path).folder
-    before = stamps(folder)
-    outcome = run_here(path, "exact.C=0.01")
-    assert (outcome.cells, outcome.before) == (5, 3)
-    after = stamps(folder)
-    assert {name: after[name] for name in before} == before
-    assert {name.split("/")[2].split("-")[0] for name in after.keys() - before.keys()} == {"exact"}
-    assert len(read_sweep(folder).records) == 5  # the tables are those of the last start
-
-
 def test_a_missing_file_is_computed_again_to_the_same_record(finished, tmp_path):
     path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = 1"))
     folder = run_here(path).folder
@@ -89,14 +77,6 @@ def test_a_missing_file_is_computed_again_to_the_same_record(finished, tmp_path)
     assert (outcome.cells, outcome.before) == (5, 2)
     assert found_in(folder) == whole
     assert {name: whole[name] for name in whole} == {name: found_in(finished[1])[name] for name in whole}
-
-
-def test_shards_together_are_the_whole(finished, tmp_path):
-    path = write(tmp_path)
-    cells = [run_here(path, shard=Shard(number, 3)).cells for number in (1, 2, 3)]
-    assert sum(cells) == 10
-    assert sorted(cells) == [0, 5, 5]  # a split of a data set stays together
-    assert found_in(tmp_path / "runs" / "sweep") == found_in(finished[1])
 
 
 # what fails
@@ -200,13 +180,6 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     ):
         run_here(path)
     assert sorted(p.name for p in other.iterdir() if not p.name.startswith(".")) == ["config.toml"]
-
-
-def test_a_run_does_not_write_into_a_sweep(finished):
-    path, folder = finished
-    config = load_config(path.parent / "small.toml", ["name=sweep", f"runs_dir={folder.parent}"])
-    with pytest.raises(RunError, match="holds other files than a run's"):
-        run_experiment(config)
 
 
 def test_two_processes_do_not_compute_one_sweep(finished):
