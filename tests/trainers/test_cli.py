@@ -51,34 +51,25 @@ def test_a_run_leaves_a_certificate_that_verify_accepts(workplace, capsys):
     assert main(["verify", str(path)]) == 1
 
 
-def edit(name, text):
-    return lambda folder: (folder / name).write_text(text)
-
-
 USER_ERRORS = [
-    (["run", "nowhere.toml"], None, "nowhere.toml: no such config file"),
-    (["run", "quick.toml"], edit("quick.toml", "[data"), "quick.toml: is not valid TOML:"),
-    (["run", "quick.toml", "exact.topk=3"], None, "exact.topk: unknown key (did you mean 'top_k'?), got 3"),
     (["run", "quick.toml", "exact.C=-1"], None, "exact.C: must be >= 0, got -1 on the command line"),
-    (["run", "quick.toml"], lambda folder: (folder / "table.csv").unlink(), "table.csv: no such file"),
     (["run", "quick.toml", "data.features=age,hour"], None, "no feature column 'hour'"),
-    (["run", "quick.toml", "data.label=fail"], None, "no label column 'fail'"),
     (
         ["run", "quick.toml"],
-        edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,old,0\n"),
+        "id,age,failed\n1,2,0\n2,3,1\n3,4,0\n4,5,1\n5,old,0\n",
         "column 'age' must hold numbers, got 'old' in row 5; data.missing = [\"old\"]",
     ),
-    (["run", "quick.toml"], edit("table.csv", "id,age,failed\n1,2,0\n2,3,1\n"), "the training set holds only label"),
+    (["run", "quick.toml"], "id,age,failed\n1,2,0\n2,3,1\n", "the training set holds only label"),
     (["run", "quick.toml", "surrogate.device=cuda"], None, "surrogate.device must be 'cpu' or 'auto' here"),
     (["run", "quick.toml", "runs_dir=table.csv"], None, "runs_dir: cannot write table.csv/quick: Not a directory"),
     (["show", "nothing"], None, "no run folder at nothing"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "spoil", "message"), USER_ERRORS)
-def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsys, arguments, spoil, message):
-    if spoil is not None:
-        spoil(workplace)
+@pytest.mark.parametrize(("arguments", "rows", "message"), USER_ERRORS)
+def test_what_the_user_got_wrong_is_one_message_and_exit_code_2(workplace, capsys, arguments, rows, message):
+    if rows is not None:
+        (workplace / "table.csv").write_text(rows)
     code = main([*arguments, "--quiet"] if arguments[0] == "run" else arguments)
     err = capsys.readouterr().err
     assert code == 2
