@@ -10,7 +10,7 @@ import pytest
 
 from ltr.data import DataError
 from ltr.exact import Status
-from scripts import _bench, _lists, bench_exact, bench_losses, bench_metrics, bench_size, results
+from scripts import _bench, _lists, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
 from scripts._bench import Bench
 
 BENCHES = {module: importlib.import_module(f"scripts.{module}").BENCH for module in results.QUICK}
@@ -159,6 +159,17 @@ def test_bench_size_measures_a_generated_table(tmp_path, monkeypatch, capsys):
     for name, column in (("X", data.X), ("y", data.y), ("qid", data.qid)):
         np.testing.assert_array_equal(column, np.load(folder / f"{name}.npy"))
     np.testing.assert_allclose(bench_size.read_svmlight(folder / "table.svm").X, data.X, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_bench_demands_writes_its_table():
+    fixed = {"data": "gaussians", "top": "40", "limit": 60.0, "threads": 1}
+    kinds = [fixed | {"kind": kind} for kind in ("no demand", "does not bind", "binds")]
+    table = bench_demands.tables([one | {"commit": "", "machine": ""} | bench_demands.measure(**one) for one in kinds])
+    rows = [line.split(" | ") for line in table["demands"].splitlines() if line.startswith("| gaussians")]
+    free, met, bound = (float(row[3]) for row in rows)
+    assert free == met >= bound
+    assert all(row[4] == "proven" for row in rows)
 
 
 def test_losses_have_one_value_in_both_forms():

@@ -11,6 +11,7 @@ import pytest
 
 import ltr.rankers.choice
 from ltr.rankers import Choice
+from tests.trainers.sweeping import EXPERIMENT
 from tests.trainers.test_tracking import curves
 from trainers.cli import main
 from trainers.config import load_config
@@ -19,22 +20,7 @@ from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
 
-CONFIG = """
-[data]
-path = "table.csv"
-label = "y"
-[surrogate]
-losses = ["ranknet"]
-[baselines]
-methods = ["logistic_regression"]
-[exact]
-top_k = 30
-time_limit = 60
-[statistics]
-report = ["auc"]
-[tracking]
-figures = false
-"""
+CONFIG = EXPERIMENT.replace('"ranknet", "hinge"', '"ranknet"').replace("top_k = 12\nchoose = false", "top_k = 30")
 
 
 def table(rows=160, label=True):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.trainers.sweeping import ONE_SPLIT, write
 from trainers.config import EXACT, parse_config
 from trainers.config.grids import Grid, GridConfig, Variant, load_sweep
+from trainers.config.toml_text import unflat
 from trainers.plan import plan
 from trainers.sweep.runner import Shard, part
 
@@ -147,15 +148,9 @@ def grids(draw):
         variants = []
         for name, values in itertools.product(names, itertools.product(*(VARIED[key] for key in varied))):
             choice = dict(zip(varied, values, strict=True))
-            tree = {"name": name, "data": {"name": "gaussians"}, "surrogate": {"losses": list(LOSSES)}}
-            tree["baselines"] = {"methods": ["logistic_regression", "rankboost"]}
-            for key, value in choice.items():
-                *sections, last = key.split(".")
-                table = tree
-                for section in sections:
-                    table = table.setdefault(section, {})
-                table[last] = value
-            variants.append(Variant(choice, parse_config(tree)))
+            leaves = {"name": name, "data.name": "gaussians", "surrogate.losses": list(LOSSES)}
+            leaves["baselines.methods"] = ["logistic_regression", "rankboost"]
+            variants.append(Variant(choice, parse_config(unflat(leaves | choice))))
         found.append(Grid(options, tuple(variants)))
     return found
 

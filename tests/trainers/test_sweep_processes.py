@@ -1,7 +1,6 @@
 """Sweeps in processes of their own, killed and stopped at any time: what is finished is kept, nothing goes on."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -11,12 +10,19 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import pytest
+import torch
+from threadpoolctl import threadpool_info
 
+from ltr.exact.weight_space.search import Proof
 from tests.paths import ROOT
 from tests.trainers.sweeping import EXPERIMENT, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
+from trainers.config import parse_config
+from trainers.plan import cell_of
+from trainers.sweep.compute import Task, compute
 from trainers.sweep.runner import run_sweep
 from trainers.sweep.workers import Workers
+from trainers.task.data import read_source
 
 LONG = 900  # seconds of a cell that nothing but a signal ends
 
@@ -101,11 +107,8 @@ def test_the_number_of_processes_changes_nothing(tmp_path, reference):
     assert found_in(outcome.folder) == reference
 
 
-finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-
-
 @pytest.mark.slow
-@finds_processes
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, reference):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
 
@@ -114,7 +117,17 @@ def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, r
     wait_until(lambda: files_of(sweep.folder))
     sweep.process.kill()
     assert sweep.end()[0] == -signal.SIGKILL
-    kept = kill_the_worker(path, stamps(sweep.folder))
+    kept = stamps(sweep.folder)
+
+    # kill -9 of the worker
+    sweep = Started(path, "--jobs=1")
+    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
+    os.kill(sweep.worker(), signal.SIGKILL)
+    code, said = sweep.end()
+    assert code == 2
+    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
+    assert "Traceback" not in said
+    kept = kept_and_more(sweep.folder, kept)
 
     # Ctrl-C, which a terminal sends to all processes, while the worker starts; and many times more
     sweep = Started(path, "--jobs=1", "--quiet")
@@ -124,42 +137,20 @@ def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, r
             os.killpg(sweep.process.pid, signal.SIGINT)
             time.sleep(0.01)
     check_stopped(sweep, quiet=True)
-    without_the_hard_list(path, terminate(path, kept), reference)
 
-
-def kill_the_worker(path, kept):
-    """End a sweep by kill -9 of its worker; what is finished then."""
-    sweep = Started(path, "--jobs=1")
-    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
-    os.kill(sweep.worker(), signal.SIGKILL)
-    return check_killed(sweep.folder, *sweep.end(), kept)
-
-
-def check_killed(folder, code, said, kept):
-    assert code == 2
-    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
-    assert "Traceback" not in said
-    return kept_and_more(folder, kept)
-
-
-def terminate(path, kept):
-    """End a sweep by SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched."""
+    # SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched
     sweep = Started(path, "--jobs=1")
     wait_until(lambda: len(files_of(sweep.folder)) == 13)
     os.killpg(sweep.process.pid, signal.SIGTERM)
     check_stopped(sweep)
     kept = kept_and_more(sweep.folder, kept)
     assert len(kept) == 13
-    return kept
 
-
-def without_the_hard_list(path, kept, reference):
-    """Take the hard list out: nothing is left to compute, and all is found that an undisturbed sweep finds."""
+    # without the hard list nothing is left to compute, and all is found that an undisturbed sweep finds
     path.write_text(SHORT)
-    folder = path.parent / "runs" / "sweep"
     assert main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "-q"]) == 0
-    assert stamps(folder) == kept
-    found = found_in(folder)
+    assert stamps(sweep.folder) == kept
+    found = found_in(sweep.folder)
     assert {name: record for name, record in found.items() if not name.startswith("hard/")} == reference
 
 
@@ -179,48 +170,28 @@ def check_stopped(sweep, quiet=False):
     assert not quiet or len(lines) == 1
 
 
-THREADS = """
-import json
-import torch
-from threadpoolctl import threadpool_info
-from ltr.exact.weight_space.search import Proof
-from trainers.config import parse_config
-from trainers.task.data import read_source
-from trainers.sweep import compute
-from trainers.plan import cell_of
+def test_a_cell_takes_the_threads_it_is_given(monkeypatch):
+    data = {"name": "gaussians"}
+    config = parse_config({"name": "g", "data": data, "surrogate": {"losses": []}, "exact": {"time_limit": 60}})
+    sha256 = read_source(config.data).sha256
+    statistics, start, before, seen = Task.statistics, Proof.__init__, torch.get_num_threads(), set()
 
-torch.set_num_threads(3)
-tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
-config = parse_config(tree)
-sha256 = read_source(config.data).sha256
-genuine, libraries, pools = compute.Task.statistics, set(), set()
+    def counted(self, scores, *ties):
+        seen.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
+        return statistics(self, scores, *ties)
 
-def statistics(self, scores, *ties):
-    libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
-    return genuine(self, scores, *ties)
+    def searched(self, state, threads, *options, **more):
+        seen.add(threads)
+        start(self, state, threads, *options, **more)
 
-start = Proof.__init__
-
-def counted(self, state, threads, *options, **more):
-    pools.add(threads)
-    start(self, state, threads, *options, **more)
-
-compute.Task.statistics, Proof.__init__ = statistics, counted
-for threads in (1, 2):
-    libraries.clear()
-    pools.clear()
-    starts = {}
-    for method in ("logistic_regression", "ranknet"):
-        cell = cell_of(config, 0, method, sha256)
-        starts[cell.id] = compute.compute(cell, {}, threads)
-    compute.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
-    print(json.dumps([threads, *map(sorted, (libraries, pools))]))
-"""
-
-
-@pytest.mark.slow
-def test_a_cell_takes_the_threads_it_is_given():
-    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert found == [[1, [1], [1]], [2, [2], [2]]]
+    monkeypatch.setattr(Task, "statistics", counted)
+    monkeypatch.setattr(Proof, "__init__", searched)
+    try:
+        for threads in (1, 2):
+            seen.clear()
+            base = cell_of(config, 0, "logistic_regression", sha256)
+            starts = {base.id: compute(base, {}, threads)}
+            compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
+            assert seen == {threads}
+    finally:
+        torch.set_num_threads(before)
