@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,12 +12,9 @@ import pytest
 from ltr.data import DataError
 from ltr.exact import Status
 from scripts import _bench, _lists, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
-from scripts._bench import Bench
+from scripts._bench import Bench, inserted
 
 BENCHES = {module: importlib.import_module(f"scripts.{module}").BENCH for module in results.QUICK}
-
-
-# --- the harness ---------------------------------------------------------------------------------------------------
 
 
 def measure(name, times):
@@ -70,14 +68,21 @@ def test_every_benchmark_has_requests_for_a_quick_look_and_a_page(module):
     assert (_bench.ROOT / bench.page).exists()
 
 
+@pytest.mark.parametrize("module", ["answer.__main__", "payoff.__main__", "payoff.noise"])
+def test_the_tables_of_a_page_are_those_of_its_records(module):
+    bench = BENCHES[module]
+    texts = bench.tables(bench.records().of(bench.requests))
+    texts.pop("payoff-bases", "")  # p values of Wilcoxon's test, which versions of scipy compute differently
+    for name, text in texts.items():
+        assert inserted(_bench.ROOT / bench.page, name) == f"{text.strip()}\n"
+        assert not re.search(r"\bnan\b|None|[{}]", text)
+
+
 def test_claims_are_the_cells_of_tables_by_row_and_column():
     now = "| data | k | value |\n| --- | --- | ---: |\n| a | 3 | 1.5 |\n| a | 4 | 2 |\n"
     values, leading = results.cells(f"about | this\n\n{now}")
     assert values == {("a", "3", "value"): "1.5", ("a", "4", "value"): "2"}
     assert results.cells(now.replace("---:", "---").replace("| 1.5", "| 1.6"), leading)[0]["a", "3", "value"] == "1.6"
-
-
-# --- the exact methods -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -141,9 +146,6 @@ def test_the_lists_are_those_of_the_protocol(data, top, shape):
 def test_a_list_of_one_class_is_refused():
     with pytest.raises(DataError, match="gaussians: the top 5 rows are all of one class"):
         _lists.problem_of("gaussians", "5")  # logistic regression puts only positives on top
-
-
-# --- others --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -103,20 +103,6 @@ def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
     assert record["choice"]["list_gain"] == pytest.approx(found["value"] - found["base"])
 
 
-def test_a_base_that_is_kept_orders_new_rows(folder, tmp_path, monkeypatch, capsys):
-    config = config_in(folder, f"runs_dir={tmp_path}")
-    losses = (np.array([0.0, -1.0, -2.0, -3.0]), np.ones(4))
-    monkeypatch.setattr(ltr.rankers.choice, "_gains", lambda *_: losses)
-    results = run_experiment(config)
-    assert str(results.choice).startswith("reranking is not expected to help on new lists: the base order is kept")
-    assert dict(results.columns())["status"][-1] == "base order"
-    assert results.rows[-1].status in {"heuristic", "optimal"}  # of the search on the list, not of the choice
-    assert results.rows[-1].test == results.rows[1].test
-    assert main(["predict", str(config.folder), str(folder / "table.csv")]) == 0
-    ranked = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert {row["stage"] for row in ranked} == {"base"}
-
-
 def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     overrides = ["exact.base_score=model_score", "surrogate.losses=", "baselines.methods=", "name=scored"]
     config = config_in(folder, *overrides, "exact.certificate=true")

@@ -5,7 +5,6 @@ import csv
 import importlib
 import io
 import json
-import os
 import shlex
 import shutil
 import signal
@@ -169,19 +168,16 @@ def test_predict_refuses_methods_it_has_not(quick_run, tmp_path, capsys):
     assert "--output: cannot write" in capsys.readouterr().err
 
 
-def shell(command, **options):
-    """A command of the shell, in which ``ltr`` is this one."""
-    text = command.replace("ltr ", f"{shlex.quote(sys.executable)} -m trainers ")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=environment, **options)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message(quick_run):
-    done = shell(f"ltr show {quick_run} > /dev/full")
+    def shell(command):
+        text = f"{shlex.quote(sys.executable)} -m trainers {command}"
+        return subprocess.run(["bash", "-c", text], capture_output=True, text=True, cwd=ROOT)
+
+    done = shell(f"show {quick_run} > /dev/full")
     assert (done.returncode, done.stderr) == (2, "ltr: error: standard output: No space left on device\n")
-    done = shell("ltr options | true; echo ${PIPESTATUS[0]}")
+    done = shell("options | true; echo ${PIPESTATUS[0]}")
     assert (done.stdout.strip() in ("141", "0"), done.stderr) == (True, "")
 
 

@@ -14,7 +14,6 @@ import pytest
 import torch
 
 from ltr.data import DataError, half_split, load
-from ltr.exact import RerankProblem
 from ltr.metrics import rank_statistic
 from tests.paths import ROOT
 from tests.tiers import slow_but
@@ -91,22 +90,6 @@ def test_the_statistics_are_those_of_the_halves(finished):
             for name, value in getattr(row, half).items():
                 expected = rank_statistic(torch.from_numpy(getattr(scores, half)), torch.from_numpy(data.y[rows]), name)
                 assert value == float(expected)
-
-
-def test_the_certificate_can_be_checked_from_its_files(finished):
-    config, results = finished
-    solution = json.loads((config.folder / "exact" / "solution.json").read_text())
-    certificate = solution["certificate"]
-    with np.load(config.folder / "exact" / "problem.npz") as arrays:
-        problem = RerankProblem(
-            arrays["X"], arrays["y"], certificate["statistic"], certificate["C"], certificate["margin"],
-            ties=certificate["ties"],
-        )  # fmt: skip
-    assert problem.evaluate(certificate["weights"]) == certificate["value"] <= certificate["bound"]
-    assert len(linear := [row.top for row in results.rows if row.weights is not None]) == 4
-    assert results.rows[-1].top >= max(linear) - 1e-9
-    assert set(solution["weights"]) == {"x0", "x1"}
-    assert certificate["value"] == results.rows[-1].objective
 
 
 def test_the_convex_loss_and_the_statistics_are_logged_at_every_step(finished):

@@ -48,9 +48,6 @@ def folder_of(results, path):
     return path
 
 
-# --- Markdown --------------------------------------------------------------------------------------------------
-
-
 def test_markdown_by_hand():
     shown = picture()
     table = Table(
@@ -62,9 +59,6 @@ def test_markdown_by_hand():
         "| data \\| set | half | dcg |\n| --- | --- | ---: |\n| a&lt;b | train | **1.0** |\n| `x\\|y<z` |  | 2 |\n\n"
         "*Below*.\n\n## Second\n\n![It rises, a &lt; b.](figures/a.png)\n\nIt **rises**, `a < b`.\n"
     )
-
-
-# --- HTML ------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_needs_nothing_else(plain, tmp_path):
@@ -97,9 +91,6 @@ def test_names_of_users_cannot_become_markup(plain, tmp_path):
     assert "<script" not in written.markdown.read_text()
 
 
-# --- the whole report ------------------------------------------------------------------------------------------
-
-
 def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_path):
     first = write_report(small(), tmp_path / "a")
     again = write_report(small(), tmp_path / "b")
@@ -109,9 +100,6 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     assert not list(tmp_path.rglob("*.tmp"))
     assert again.files == (again.html, again.markdown, again.figures, again.export)
-
-
-# --- the command -----------------------------------------------------------------------------------------------
 
 
 def test_the_command_writes_beside_the_cells_and_says_where(plain, tmp_path, capsys, monkeypatch):

@@ -105,9 +105,6 @@ def test_all_mistakes_come_at_once_and_each_once(tmp_path):
     assert "'exact'" in str(error.value)
 
 
-# experiments that extend others
-
-
 def test_an_experiment_extends_another(tmp_path):
     below = tmp_path / "below"
     below.mkdir()

@@ -119,8 +119,6 @@ def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):
     assert len(ids(found, EXACT)) == 3
 
 
-# random plans
-
 LOSSES = ("ranknet", "hinge", "exponential")
 VARIED = {
     "exact.top_k": (10, 20, "full"),
