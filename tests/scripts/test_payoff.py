@@ -1,14 +1,12 @@
 """The study of reranking on new data: its page from made-up cells, and a cell of a small table."""
 
-import re
-
 import numpy as np
 import pytest
 
 import ltr.rankers.choice
 from ltr.data import Dataset
 from scripts.payoff import cells as study
-from scripts.payoff import noise, tables
+from scripts.payoff import tables
 from tests.scripts.test_answer_evidence import row_of
 
 NAMES = ("base", "full", "chosen", "+ 1", "+ 2", "spread 0.2", "spread 0.45", "spread 0.7")
@@ -75,22 +73,6 @@ def test_the_findings_name_tables():
         "held in 94% of 16 pairs",
     ):
         assert any(said in line for line in found), said
-
-
-def test_tables_are_whole():
-    query = [cell(study.QUERIES, split, 1.0, base="ranknet_mlp", promised=(0.1, 0, 1)) for split in (0, 1, study.OWN)]
-    common = {"low": 0, "high": 0.1, "gain": 1, "expected": 1}
-    noisy = [
-        common | {"table": name, "reranks": at > 0, "first": 0.1 * at, "came": at}
-        for name in noise.TABLES
-        for at in range(3)
-    ]
-    lists = tables.texts([*made_up(), *query]) | noise.tables(noisy)
-    assert row_of(lists["payoff-queries"], "network")[1] == "+1.00% ± 0.00"
-    assert row_of(lists["payoff-noise"], noise.TABLES[0])[1:5] == ["3", "67%", "2", "50%"]
-    for text in (*lists.values(), *tables.texts([cell("uis", 0, 0.0)]).values()):
-        assert not re.search(r"\bnan\b|None|[{}]", text)
-        assert len({line.count("|") for line in text.splitlines()}) <= 1
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from sklearn.metrics import ndcg_score
 
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
+from tests.trainers import test_experiment
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -28,15 +29,13 @@ from trainers.task.options import follow_labels
 def config_for(folder, **sections):
     """A small experiment on generated queries: two surrogates, a baseline, the heuristic in place of the solver."""
     tree = {
-        "name": "small",
-        "runs_dir": str(folder),
         "data": {"name": "grouped"},
-        "surrogate": {"losses": ["ranknet", "hinge"], "max_steps": 6, "tolerance": 1e-15},
+        "surrogate": {"losses": ["ranknet", "hinge"]},
         "baselines": {"methods": ["logistic_regression"]},
-        "exact": {"choose": False, "top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
+        "exact": {"top_k": 5, "statistic": "dcg@5"},
         "statistics": {"report": ["mrr"]},
     }
-    return parse_config(merged(tree, sections))
+    return test_experiment.config_for(folder, **merged(tree, sections))
 
 
 @pytest.fixture(scope="module")

@@ -48,7 +48,7 @@ BAD = [
     (
         "baselines.methods",
         ["rankbost"],
-        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or module",
+        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod",
     ),
     ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
@@ -65,7 +65,7 @@ BAD = [
     (
         "exact.method",
         "subrank",
-        "exact.method: the subrank model needs a RerankProblem with one list of labels 0 and 1",
+        "exact.method: the subrank model needs a RerankProblem with one list of labels",
     ),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
 ]

@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 
-import numpy as np
 import pytest
 import torch
 
@@ -17,6 +16,8 @@ from ltr.data import DataError, half_split, load
 from ltr.metrics import rank_statistic
 from tests.paths import ROOT
 from tests.tiers import slow_but
+from tests.trainers.conftest import table as machines
+from tests.trainers.sweeping import table
 from trainers.cli import main
 from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
@@ -287,16 +288,14 @@ def test_the_next_start_removes_what_a_killed_one_left_unfinished(finished, tmp_
 
 
 def table_in(folder):
-    """The section of data of a small table, its path and its lines."""
-    draw = np.random.default_rng(0).normal(size=(60, 3))
-    lines = ["a,b,y", *(f"{a:.3f},{b:.3f},{int(a + b + 0.5 * c > 0.5)}" for a, b, c in draw)]
+    """The section of data of a small table, and its path."""
     path = folder / "table.csv"
-    path.write_text("\n".join(lines))
-    return {"name": None, "path": str(path), "label": "y"}, path, lines
+    path.write_text(table())
+    return {"name": None, "path": str(path), "label": "y"}, path
 
 
 def test_a_changed_config_or_changed_data_is_refused_by_name(tmp_path):
-    data, table, lines = table_in(tmp_path)
+    data, path = table_in(tmp_path)
     options = {"exact": {"enabled": False}, "baselines": {"methods": []}}
     config = config_for(tmp_path / "runs", data=data, **options)
     run_experiment(config)
@@ -305,7 +304,7 @@ def test_a_changed_config_or_changed_data_is_refused_by_name(tmp_path):
     assert {finding.path for finding in error.value.findings} == {"seed", "tracking.every"}
     assert "--fresh" in str(error.value)
     assert "seed: was 0 in the run begun in" in str(error.value)
-    table.write_text("\n".join(lines[:-1]))
+    path.write_text(table(rows=59))
     with pytest.raises(RunError, match="data: changed since the run"):
         run_experiment(config)
     assert run_experiment(config, fresh=True).complete
@@ -394,7 +393,6 @@ def test_other_files_that_are_not_as_they_were_written_are_named(finished, tmp_p
     [
         ("run.json", "", None),
         ("config.toml", "\x00", None),
-        ("config.toml", 'name = "small"\n[data]\nname = "gaussians"\n', None),
         ("config.toml", None, None),
         ("ranknet/result.json", "", None),
         ("exact/solution.json", "{}", "exact/result.json"),
@@ -460,13 +458,9 @@ SMALL = [path for path in CONFIGS if path.stem in ("gaussians", "grouped", "habe
 
 
 def pumps(folder):
-    """The table that configs/own_data.toml speaks of: 120 pumps with an id, two measures, and whether each failed."""
-    rng = np.random.default_rng(0)
-    hours, vibration = rng.uniform(0, 1e4, 120), rng.gamma(2.0, 1.5, 120)
-    failed = hours / 4000 + vibration / 2 + rng.normal(size=120) > 3.5
-    rows = [f"P{i},{h:.0f},{v:.2f},{y:d}" for i, (h, v, y) in enumerate(zip(hours, vibration, failed, strict=True))]
+    """The table that configs/own_data.toml speaks of: pumps with an id, two measures, and whether each failed."""
     path = folder / "pumps.csv"
-    path.write_text("\n".join(["pump,hours,vibration,failed", *rows]))
+    path.write_text(machines(rows=120).replace("id,age,hours,failed", "pump,vibration,hours,failed"))
     return path
 
 
