@@ -119,6 +119,25 @@ def test_an_exact_cell_is_another_on_a_base_of_other_options(tmp_path):
     assert len(ids(found, EXACT)) == 3
 
 
+@pytest.mark.parametrize(
+    ("method", "base", "keys"),
+    [
+        ("hinge", "hinge", ["surrogate.l2"]),
+        ("rankboost", "hinge", ["baselines.rankboost.rounds"]),
+        (EXACT, "rankboost", ["exact.C", "baselines.rankboost.rounds"]),
+        (EXACT, "hinge", ["surrogate.l2", "exact.C"]),
+    ],
+)
+def test_keys_concern_methods(method, base, keys):
+    leaves = {"name": "g", "data.name": "gaussians", "surrogate.losses": ["hinge"]}
+    config = parse_config(unflat(leaves | {"baselines.methods": ["rankboost"], "exact.base": base}))
+    grid = Grid(GridConfig(experiments=("g.toml",), splits=1), (Variant({}, config),))
+    (cell,) = [cell for cell in plan([grid], {"g": SHA}).cells.values() if cell.method == method]
+    of_some = ("surrogate.l2", "exact.C", "baselines.rankboost.rounds", "baselines.logistic_regression.C")
+    of_all = ("exact.statistic", "statistics.gain", "data.seed")
+    assert [key for key in (*of_some, *of_all) if cell.concerns(key)] == [*[k for k in of_some if k in keys], *of_all]
+
+
 LOSSES = ("ranknet", "hinge", "exponential")
 VARIED = {
     "exact.top_k": (10, 20, "full"),

@@ -10,19 +10,12 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import pytest
-import torch
-from threadpoolctl import threadpool_info
 
-from ltr.exact.weight_space.search import Proof
 from tests.paths import ROOT
 from tests.trainers.sweeping import EXPERIMENT, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
-from trainers.config import parse_config
-from trainers.plan import cell_of
-from trainers.sweep.compute import Task, compute
 from trainers.sweep.runner import run_sweep
 from trainers.sweep.workers import Workers
-from trainers.task.data import read_source
 
 LONG = 900  # seconds of a cell that nothing but a signal ends
 
@@ -170,28 +163,48 @@ def check_stopped(sweep, quiet=False):
     assert not quiet or len(lines) == 1
 
 
-def test_a_cell_takes_the_threads_it_is_given(monkeypatch):
-    data = {"name": "gaussians"}
-    config = parse_config({"name": "g", "data": data, "surrogate": {"losses": []}, "exact": {"time_limit": 60}})
-    sha256 = read_source(config.data).sha256
-    statistics, start, before, seen = Task.statistics, Proof.__init__, torch.get_num_threads(), set()
+THREADS = """
+import json
+import torch
+from threadpoolctl import threadpool_info
+from ltr.exact.weight_space.search import Proof
+from trainers.config import parse_config
+from trainers.task.data import read_source
+from trainers.sweep import compute
+from trainers.plan import cell_of
 
-    def counted(self, scores, *ties):
-        seen.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
-        return statistics(self, scores, *ties)
+torch.set_num_threads(3)
+tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
+config = parse_config(tree)
+sha256 = read_source(config.data).sha256
+genuine, libraries, pools = compute.Task.statistics, set(), set()
 
-    def searched(self, state, threads, *options, **more):
-        seen.add(threads)
-        start(self, state, threads, *options, **more)
+def statistics(self, scores, *ties):
+    libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
+    return genuine(self, scores, *ties)
 
-    monkeypatch.setattr(Task, "statistics", counted)
-    monkeypatch.setattr(Proof, "__init__", searched)
-    try:
-        for threads in (1, 2):
-            seen.clear()
-            base = cell_of(config, 0, "logistic_regression", sha256)
-            starts = {base.id: compute(base, {}, threads)}
-            compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
-            assert seen == {threads}
-    finally:
-        torch.set_num_threads(before)
+start = Proof.__init__
+
+def counted(self, state, threads, *options, **more):
+    pools.add(threads)
+    start(self, state, threads, *options, **more)
+
+compute.Task.statistics, Proof.__init__ = statistics, counted
+for threads in (1, 2):
+    libraries.clear()
+    pools.clear()
+    starts = {}
+    for method in ("logistic_regression", "ranknet"):
+        cell = cell_of(config, 0, method, sha256)
+        starts[cell.id] = compute.compute(cell, {}, threads)
+    compute.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
+    print(json.dumps([threads, *map(sorted, (libraries, pools))]))
+"""
+
+
+@pytest.mark.slow
+def test_a_cell_takes_the_threads_it_is_given():
+    done = subprocess.run([sys.executable, "-c", THREADS], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert found == [[1, [1], [1]], [2, [2], [2]]]
