@@ -1,6 +1,7 @@
 """Sweeps in processes of their own, killed and stopped at any time: what is finished is kept, nothing goes on."""
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
