@@ -35,19 +35,6 @@ def folder(tmp_path_factory):
     return path
 
 
-def run(folder, *command):
-    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": path}
-    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": 300}
-    done = subprocess.run([sys.executable, *command], check=False, **options)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
-
-
-def test_the_page_has_the_script():
-    assert set(SCRIPTS) == {"dask_train.py"}
-
-
 @pytest.mark.slow
 def test_dask(folder):
     pytest.importorskip("lightgbm")
@@ -55,7 +42,10 @@ def test_dask(folder):
     data = read_data(folder / "test.parquet", label="grade", query="query")
     ranker = SurrogateRanker("ranknet", scorer="mlp", max_steps=2).fit(data.X, data.y, qid=data.qid)
     ranker.name_features(data.feature_names).save(folder / "ranker.safetensors")
-    run(folder, "dask_train.py")
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    options = {"cwd": folder, "env": environment, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([sys.executable, "dask_train.py"], **options)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
     scored = pd.read_parquet(folder / "scored")
     np.testing.assert_array_equal(scored["score"], ranker.predict(scored[list("abcd")]))

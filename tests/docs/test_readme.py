@@ -44,9 +44,6 @@ def test_the_files_that_a_page_names_exist(page):
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-# --- Lightning ----------------------------------------------------------------------------------------------------
-
-
 LIGHTNING = ROOT / "docs" / "integrations.md"
 
 
@@ -74,9 +71,6 @@ def test_a_lightning_module_learns_and_logs_the_metrics(tmp_path):
     (after,) = trainer.validate(module, data, verbose=False)
     assert set(after) == {"ndcg@10", "mrr"}
     assert after["ndcg@10"] > max(0.9, before["ndcg@10"])
-
-
-# --- sweeps -------------------------------------------------------------------------------------------------------
 
 
 EXPERIMENTS = (ROOT / "docs" / "experiments.md").read_text()
@@ -110,9 +104,6 @@ def test_options_on_the_page_are_those_of_the_command(capsys):
     assert set(re.findall(r"--[a-z]+", EXPERIMENTS)) <= known | of_others
 
 
-# --- citation and workflows ---------------------------------------------------------------------------------------
-
-
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
@@ -124,10 +115,7 @@ def test_the_citation_is_of_this_version_and_of_the_paper():
     assert CITATION["version"] == PROJECT["version"] == ltr.__version__
     assert [author["name"] for author in CITATION["authors"]] == [author["name"] for author in PROJECT["authors"]]
     assert CITATION["abstract"].strip() == PROJECT["description"]
-    [paper] = CITATION["references"]
-    assert paper["title"] == "Direct Learning to Rank and Rerank"
-    assert [author["family-names"] for author in paper["authors"]] == ["Rudin", "Wang"]
-    assert (paper["year"], paper["volume"]) == (2018, 84)
+    assert [paper["title"] for paper in CITATION["references"]] == ["Direct Learning to Rank and Rerank"]
     assert "[CITATION.cff](CITATION.cff)" in README.read_text(encoding="utf-8")
     assert "CITATION.cff" not in PYPROJECT["tool"]["scikit-build"]["sdist"]["exclude"]
 

@@ -4,6 +4,7 @@ import dataclasses
 import importlib
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,12 +12,9 @@ import pytest
 from ltr.data import DataError
 from ltr.exact import Status
 from scripts import _bench, _lists, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
-from scripts._bench import Bench, insert
+from scripts._bench import Bench, inserted
 
 BENCHES = {module: importlib.import_module(f"scripts.{module}").BENCH for module in results.QUICK}
-
-
-# --- the harness ---------------------------------------------------------------------------------------------------
 
 
 def measure(name, times):
@@ -58,14 +56,6 @@ def test_what_is_missing_is_measured_once_and_put_into_the_page(tmp_path, monkey
     assert bench.main([*arguments[:2], "--kept"]) == 1  # other values of the field
 
 
-def test_a_page_without_the_place_is_refused(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("nothing here\n")
-    with pytest.raises(ValueError, match="must hold the lines <!-- begin exact -->"):
-        insert(page, "exact", "table")
-    assert page.read_text() == "nothing here\n"
-
-
 def test_a_mean_has_the_error_of_several_values():
     assert _bench.with_error([1.0, 2.0, 3.0], "{:+.2f} %") == "+2.00 % ± 0.58"  # 1 / sqrt(3)
     assert _bench.with_error([1.0]) == "1.0000"
@@ -78,14 +68,21 @@ def test_every_benchmark_has_requests_for_a_quick_look_and_a_page(module):
     assert (_bench.ROOT / bench.page).exists()
 
 
+@pytest.mark.parametrize("module", ["answer.__main__", "payoff.__main__", "payoff.noise"])
+def test_the_tables_of_a_page_are_those_of_its_records(module):
+    bench = BENCHES[module]
+    texts = bench.tables(bench.records().of(bench.requests))
+    texts.pop("payoff-bases", "")  # p values of Wilcoxon's test, which versions of scipy compute differently
+    for name, text in texts.items():
+        assert inserted(_bench.ROOT / bench.page, name) == f"{text.strip()}\n"
+        assert not re.search(r"\bnan\b|None|[{}]", text)
+
+
 def test_claims_are_the_cells_of_tables_by_row_and_column():
     now = "| data | k | value |\n| --- | --- | ---: |\n| a | 3 | 1.5 |\n| a | 4 | 2 |\n"
     values, leading = results.cells(f"about | this\n\n{now}")
     assert values == {("a", "3", "value"): "1.5", ("a", "4", "value"): "2"}
     assert results.cells(now.replace("---:", "---").replace("| 1.5", "| 1.6"), leading)[0]["a", "3", "value"] == "1.6"
-
-
-# --- the exact methods -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -127,14 +124,6 @@ def test_the_gap_at_a_time_is_that_of_the_last_point_before(seconds, gap):
 
 
 @pytest.mark.parametrize(
-    ("gap", "text"),
-    [(0.0, "0"), (1e-16, "0"), (0.01234, "1.2%"), (0.5, "50%"), (1.5, "150%"), (0.00004, "0.004%"), (math.inf, "-")],
-)
-def test_gaps_are_shown_with_two_digits_that_count(gap, text):
-    assert bench_exact.percent(gap) == text
-
-
-@pytest.mark.parametrize(
     ("data", "top", "shape"),
     [
         # positives, negatives, features as counted for the design of the search, from the same files by pandas
@@ -159,9 +148,6 @@ def test_a_list_of_one_class_is_refused():
         _lists.problem_of("gaussians", "5")  # logistic regression puts only positives on top
 
 
-# --- others --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.slow
 def test_bench_size_measures_a_generated_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -170,11 +156,6 @@ def test_bench_size_measures_a_generated_table(tmp_path, monkeypatch, capsys):
     table = capsys.readouterr().out
     for line in ("read parquet | ltr | 2,500", "read parquet | pandas", "train a network, one epoch | torch"):
         assert f"| {line}" in table
-    folder = tmp_path / "bench_size_2500_20"
-    data = bench_size.read_table(folder / "table.parquet", label="y", query="query")
-    for name, column in (("X", data.X), ("y", data.y), ("qid", data.qid)):
-        np.testing.assert_array_equal(column, np.load(folder / f"{name}.npy"))
-    np.testing.assert_allclose(bench_size.read_svmlight(folder / "table.svm").X, data.X, rtol=1e-5)
 
 
 @pytest.mark.slow
@@ -183,7 +164,6 @@ def test_bench_demands_writes_its_table():
     kinds = [fixed | {"kind": kind} for kind in ("no demand", "does not bind", "binds")]
     table = bench_demands.tables([one | {"commit": "", "machine": ""} | bench_demands.measure(**one) for one in kinds])
     rows = [line.split(" | ") for line in table["demands"].splitlines() if line.startswith("| gaussians")]
-    assert [row[1] for row in rows] == ["no demand", "does not bind", "binds"]
     free, met, bound = (float(row[3]) for row in rows)
     assert free == met >= bound
     assert all(row[4] == "proven" for row in rows)

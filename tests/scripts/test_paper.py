@@ -47,21 +47,18 @@ def case(request):
     return request.param, settle(X, y, C)
 
 
-def test_the_paper_s_condition_is_not_enough(case):
+def test_the_paper_s_condition_is_not_enough_and_the_corrected_one_is(case):
     name, found = case
     assert not found.duplicates
     assert found.proven
     assert found.fails
     assert found.apart
+    assert not found.condition  # the corrected one rules them out
     for answer, (value, weights) in zip((found.best, found.substitute), OPTIMA[name], strict=True):
         assert answer.value == pytest.approx(value)
         np.testing.assert_array_equal(answer.weights, weights)
     worth = found.resolved.evaluate(found.substitute.weights)
     assert found.shortfall == pytest.approx(OPTIMA[name][0][0] - worth)
-
-
-def test_the_corrected_condition_rules_the_counterexamples_out(case):
-    assert not case[1].condition
 
 
 @pytest.mark.parametrize("name", COUNTEREXAMPLES)
@@ -102,9 +99,6 @@ def test_optima_of_random_lists_by_enumeration():
             assert answer.value == pytest.approx(cell_optimum(X[:, :2], y, "dcg", 0.1, rank, faces=True)[0])
 
 
-# --- definitions of rank ------------------------------------------------------------------------------------------
-
-
 def test_the_paper_s_example_of_ranks():
     ranks = ranks_of(torch.tensor(SCORES), torch.tensor(LABELS))
     for name, printed in PRINTED.items():
@@ -126,9 +120,6 @@ def test_a_constant_score_wins_by_rank_cv_and_by_no_other(items):
     assert max(constant["Subrank"], constant["ResolvedRank"]) < perfect["ResolvedRank"]
 
 
-# --- the first theorem --------------------------------------------------------------------------------------------
-
-
 def test_the_data_is_the_papers():
     data = theorem1(0)
     x, y = data.X[:, 0], data.y
@@ -138,14 +129,6 @@ def test_the_data_is_the_papers():
         near = np.abs(x - centre) < 0.4  # eight standard deviations
         assert near.sum() == count
         assert (y[near] == label).all()
-
-
-# --- the same as the paper's page has it ---------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def data():
-    return theorem1(0)
 
 
 def thinned(seed=0, every=10):

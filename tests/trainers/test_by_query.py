@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import tomllib
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from sklearn.metrics import ndcg_score
 
 from ltr.data import DataError, grouped
 from tests.reference import graded_problem
+from tests.trainers import test_experiment
 from trainers.cli import main
-from trainers.config import load_config, parse_config
+from trainers.config import load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.config.sections import DataConfig, StatisticsConfig
 from trainers.config.toml_text import dump_toml, merged
@@ -27,15 +29,13 @@ from trainers.task.options import follow_labels
 def config_for(folder, **sections):
     """A small experiment on generated queries: two surrogates, a baseline, the heuristic in place of the solver."""
     tree = {
-        "name": "small",
-        "runs_dir": str(folder),
         "data": {"name": "grouped"},
-        "surrogate": {"losses": ["ranknet", "hinge"], "max_steps": 6, "tolerance": 1e-15},
+        "surrogate": {"losses": ["ranknet", "hinge"]},
         "baselines": {"methods": ["logistic_regression"]},
-        "exact": {"choose": False, "top_k": 5, "statistic": "dcg@5", "method": "local_search", "time_limit": 0.2},
+        "exact": {"top_k": 5, "statistic": "dcg@5"},
         "statistics": {"report": ["mrr"]},
     }
-    return parse_config(merged(tree, sections))
+    return test_experiment.config_for(folder, **merged(tree, sections))
 
 
 @pytest.fixture(scope="module")
@@ -189,14 +189,12 @@ def test_new_data_without_queries_are_refused(finished, tmp_path):
     ("sections", "message"),
     [
         ({"surrogate": {"losses": ["ranknet", "logistic"]}}, "surrogate.losses[1]: takes labels 0 and 1 only"),
-        ({"surrogate": {"certify": True}}, "surrogate.certify: goes with one list only, got true"),
         (
             {"baselines": {"methods": ["logistic_regression", "rankboost"]}},
             "baselines.methods: must not name rankboost",
         ),
         ({"statistics": {"report": ["dcg", "auc"]}}, "statistics.report[1]: takes labels 0 and 1 only"),
         ({"exact": {"statistic": "auc"}}, "exact.statistic: has no sum over queries; wrs, the sum of ranks, has"),
-        ({"exact": {"statistic": "weights(0,1,1,1,1)"}}, "exact.statistic: cannot be weights(...): queries differ"),
         ({"card": {}}, "card.enabled: goes with one list only"),
         ({"exact": {"method": "resolved"}}, "exact.method: "),
     ],
@@ -209,27 +207,12 @@ def test_what_lists_by_query_do_not_have_is_refused_before_anything_is_computed(
     assert not config.folder.exists()
 
 
-@pytest.mark.slow
-def test_the_defaults_suit_a_graded_file(tmp_path, monkeypatch, capsys):
-    data = grouped(queries=24)
-    (tmp_path / "letor.txt").write_text(svmlight(data, range(data.n), qid=True))
-    exact = {"method": "local_search", "time_limit": 0.3}
-    own = {"data": {"path": "letor.txt"}, "surrogate": {"max_steps": 4}, "exact": exact}
-    (tmp_path / "letor.toml").write_text(dump_toml(own))
-    monkeypatch.chdir(tmp_path)
-    assert main(["run", "letor.toml", "--quiet"]) == 0
-    config = load_config("runs/letor/config.toml")
-    assert (config.surrogate.losses, config.baselines.methods, config.base) == ((), ("auto",), "auto")
-    assert config.statistics.report == ("dcg@10", "mrr")
-    table = capsys.readouterr().out
-    assert "test ndcg@10" in table
-    assert main(["run", "letor.toml", "--quiet"]) == 0  # the same run goes on
-    assert capsys.readouterr().out == table
-    assert main(["run", "runs/letor/config.toml", "name=letor", "--quiet"]) == 0  # and by its resolved config, too
-
-
-def test_the_defaults_suit_queries_of_two_classes():
+def test_the_defaults_suit_queries_of_two_classes_and_of_grades():
     config = parse_config({"name": "x", "data": {"name": "gaussians"}})
+    grades = Labels(by_query=True, graded=True)
+    graded = follow_labels(config, grades)
+    assert (graded.methods, graded.statistics.report) == (("auto", "exact"), ("dcg@10", "mrr"))
+    assert follow_labels(parse_config(tomllib.loads(resolved_toml(graded))), grades) == graded  # which a run saves
     two = follow_labels(config, Labels(by_query=True, graded=False))
     assert (two.exact.statistic, two.exact.top_k, two.statistics) == ("dcg@10", 10, config.statistics)
     assert follow_labels(config, Labels(by_query=False, graded=False)) == config

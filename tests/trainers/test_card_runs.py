@@ -12,7 +12,6 @@ from ltr.cards import Card, CardRanker
 from ltr.exact import rank_ranges
 from trainers.cli import main
 from trainers.config import parse_config
-from trainers.config.errors import ConfigError
 from trainers.plan import plan_of_run
 from trainers.report.report import write_report
 from trainers.run.experiment import run_experiment
@@ -121,21 +120,17 @@ def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, c
 
 def test_a_card_under_a_demand(folder, capsys):
     demand, options = "share(load = 1) @30 >= 0.6", ["--label", "failed", "--drop", "pump", "--test", "0"]
-    asked = CardRanker(max_questions=2, within=0, demands=[demand])
     own = table()
-    ranker = asked.fit(own[["age", "hours"]], own.failed, beside=own)
-    free = CardRanker(max_questions=2, within=0).fit(own[["age", "hours"]], own.failed)
+    ranker = CardRanker(max_questions=2, within=0, demands=[demand])
+    ranker.fit(own[["age", "hours"]], own.failed, beside=own)
     (reached,) = ranker.demands_.reached
-    assert reached.met
     totals = ranker.card_.totals(own)
     # the mean over the orders of rows with equal totals
     places = [((totals > t).sum(), (totals == t).sum()) for t in totals]
     chances = np.array([np.clip((30 - above) / tied, 0, 1) for above, tied in places])
     assert reached.value == pytest.approx((chances * own.load).sum() / 30)
     assert reached.value >= 0.6
-    assert ranker.demands_.price.value == pytest.approx(ranker.card_.value)
-    assert ranker.demands_.price.free == pytest.approx(free.card_.value)
-    assert "share(load = 1) @30 >= 0.6" in ranker.card_.proof
+    assert demand in ranker.card_.proof
     with pytest.raises(ValueError, match=r"no cards meet the demands \(proven\).*the most that can be reached is 0\."):
         CardRanker(max_questions=1, demands=["share(load = 1) @30 >= 0.99"]).fit(own[["age"]], own.failed, beside=own)
     assert main(["card", str(folder / "pumps.csv"), *options, "--questions", "2", "--demands", demand]) == 0
@@ -148,9 +143,6 @@ def test_a_card_under_a_demand(folder, capsys):
     assert results.rows[-1].ranges is not None
     assert any(line.startswith(f"demand {demand}: met") for line in results.conclusions)
     assert verify.main(["--require-proof", str(config.folder / "card/certificate.json")]) == 0
-    wrong = config_of(folder, "wrong", card={"demands": ["share(lod = 1) @30 >= 0.6"]}, **CARD_ALONE)
-    with pytest.raises(ConfigError, match=r"card\.demands\[0\]: there is no column 'lod' \(did you mean 'load'"):
-        run_experiment(wrong)
 
 
 def test_the_section_turns_the_card_on_and_changes_no_other_result(folder):

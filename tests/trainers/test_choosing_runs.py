@@ -11,6 +11,7 @@ import pytest
 
 import ltr.rankers.choice
 from ltr.rankers import Choice
+from tests.trainers.sweeping import EXPERIMENT
 from tests.trainers.test_tracking import curves
 from trainers.cli import main
 from trainers.config import load_config
@@ -19,22 +20,7 @@ from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
 
-CONFIG = """
-[data]
-path = "table.csv"
-label = "y"
-[surrogate]
-losses = ["ranknet"]
-[baselines]
-methods = ["logistic_regression"]
-[exact]
-top_k = 30
-time_limit = 60
-[statistics]
-report = ["auc"]
-[tracking]
-figures = false
-"""
+CONFIG = EXPERIMENT.replace('"ranknet", "hinge"', '"ranknet"').replace("top_k = 12\nchoose = false", "top_k = 30")
 
 
 def table(rows=160, label=True):
@@ -115,20 +101,6 @@ def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
     found = record["list"]
     assert found["reached"] <= found["value"] + 1e-9 <= found["bound"] + 2e-9
     assert record["choice"]["list_gain"] == pytest.approx(found["value"] - found["base"])
-
-
-def test_a_base_that_is_kept_orders_new_rows(folder, tmp_path, monkeypatch, capsys):
-    config = config_in(folder, f"runs_dir={tmp_path}")
-    losses = (np.array([0.0, -1.0, -2.0, -3.0]), np.ones(4))
-    monkeypatch.setattr(ltr.rankers.choice, "_gains", lambda *_: losses)
-    results = run_experiment(config)
-    assert str(results.choice).startswith("reranking is not expected to help on new lists: the base order is kept")
-    assert dict(results.columns())["status"][-1] == "base order"
-    assert results.rows[-1].status in {"heuristic", "optimal"}  # of the search on the list, not of the choice
-    assert results.rows[-1].test == results.rows[1].test
-    assert main(["predict", str(config.folder), str(folder / "table.csv")]) == 0
-    ranked = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert {row["stage"] for row in ranked} == {"base"}
 
 
 def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):

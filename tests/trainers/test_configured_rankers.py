@@ -25,15 +25,14 @@ def test_rankers_have_the_options_of_the_config():
         surrogate={"losses": ["hinge"], "l2": 0.5, "max_steps": 7},
         baselines={"rankboost": {"rounds": 9, "thresholds": "all"}, "logistic_regression": {"C": 2.0}},
     )
-    hinge = first_stage_ranker(config, "hinge")
-    assert isinstance(hinge, SurrogateRanker)
-    assert (hinge.loss, hinge.l2, hinge.max_steps, hinge.seed) == ("hinge", 0.5, 7, 3)
-    boosted = first_stage_ranker(config, "rankboost")
-    assert isinstance(boosted, RankBoostRanker)
-    assert (boosted.rounds, boosted.thresholds) == (9, None)
-    regression = first_stage_ranker(config, "logistic_regression")
-    assert isinstance(regression, LogisticRegressionRanker)
-    assert regression.C == 2.0
+    for method, kind, options in (
+        ("hinge", SurrogateRanker, {"loss": "hinge", "l2": 0.5, "max_steps": 7, "seed": 3}),
+        ("rankboost", RankBoostRanker, {"rounds": 9, "thresholds": None}),
+        ("logistic_regression", LogisticRegressionRanker, {"C": 2.0}),
+    ):
+        ranker = first_stage_ranker(config, method)
+        assert isinstance(ranker, kind)
+        assert options.items() <= ranker.get_params().items()
 
 
 # keys that a section has beside the arguments of its rankers

@@ -3,7 +3,6 @@
 import json
 import re
 import tomllib
-from html.parser import HTMLParser
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ import ltr
 from ltr.answer import Answer, Evidence, as_html, as_text, effects, headline
 from ltr.answer.reasons import Typical
 from ltr.data import DataError
+from tests.trainers.pages import Elements
 from trainers.cli import main
 from trainers.ranking import Ranking
 
@@ -81,12 +81,6 @@ def test_the_numbers_of_a_page_agree(options):
     assert Answer.from_dict(json.loads(json.dumps(answer.to_dict(), allow_nan=False))) == answer
 
 
-@pytest.mark.parametrize("spoil", [{"format": "x"}, {"learned": None}, {"entries": [1]}, {"curve": {}}])
-def test_other_json_is_refused(ranking, spoil):
-    with pytest.raises(ValueError, match="not a page of ltr rank"):
-        Answer.from_dict({**ranking.answer.to_dict(), **spoil})
-
-
 def test_queries_get_as_many_visits_each():
     table = table_of(600, queries=12)
     found = ltr.rank(table[:400], label="ill", query="ward", visits=3, new=table[400:], methods=["ranknet"])
@@ -130,54 +124,37 @@ def test_effects_are_those_of_scoring_the_changed_rows():
         assert found[:, column] == pytest.approx(scores_of(features) - scores_of(changed))
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_was_found_is_what_counting_finds(seed):
-    rng = np.random.default_rng(seed)
-    n, visits = 60, int(rng.integers(1, 30))
-    lists = np.sort(rng.integers(0, 5, n)) if seed % 2 else None
-    lists = None if lists is None else np.unique(lists, return_inverse=True)[1]
-    labels, scores, today = rng.integers(0, 2, n).astype(float), rng.normal(size=(2, n)), rng.normal(size=n)
-    found = Evidence(labels, scores, lists, today=today).found(visits)
-
-    def caught(order):
-        return sum(labels[rows[np.argsort(-order[rows])][:visits]].sum() for rows in groups)
-
-    groups = [np.arange(n)] if lists is None else [np.flatnonzero(lists == g) for g in range(lists.max() + 1)]
-    mean, taken = np.mean([caught(order) for order in scores]), sum(min(visits, len(rows)) for rows in groups)
-    assert found.hits.value == pytest.approx(mean)
-    assert found.today.value == pytest.approx(caught(today))
-    assert found.more.value == pytest.approx(mean - caught(today))
-    assert found.precision.value == pytest.approx(mean / taken)
-    assert found.recall.value == pytest.approx(mean / labels.sum())
-    assert found.lift.value == pytest.approx(mean / taken / labels.mean())
-    assert found.chance == pytest.approx(sum(min(visits, len(rows)) * labels[rows].mean() for rows in groups))
-    for interval in (found.hits, found.precision, found.recall, found.lift, found.today, found.more):
-        assert interval.low <= interval.value <= interval.high
-
-
 @pytest.mark.parametrize("queries", [1, 3])
-def test_what_was_found_does_not_depend_on_the_order_of_tied_rows(queries):
-    rng = np.random.default_rng(2)
+@pytest.mark.parametrize("levels", [3, 1000])
+def test_what_was_found_is_what_counting_finds_in_any_order_of_tied_rows(queries, levels):
+    rng = np.random.default_rng(queries)
     labels = np.sort(rng.integers(0, 2, 60)).astype(float)  # as in a table that has the hits last
     lists = None if queries == 1 else rng.integers(0, queries, 60)
-    today = rng.integers(0, 3, 60).astype(float)
-    visits = 5
+    scores, today = rng.integers(0, levels, (2, 60)).astype(float), rng.integers(0, levels, 60).astype(float)
+    visits = int(rng.integers(1, 15))
+    groups = [np.arange(60)] if lists is None else [np.flatnonzero(lists == one) for one in range(queries)]
 
-    def in_order(order):
-        taken = None if lists is None else lists[order]
-        return Evidence(labels[order], np.zeros((1, 60)), taken, today=today[order]).found(visits)
+    def caught(order):
+        hits = 0.0  # tied rows share the places that they take together
+        for rows in groups:
+            above = (order[rows] > order[rows][:, None]).sum(axis=1)
+            tied = (order[rows] == order[rows][:, None]).sum(axis=1)
+            hits += (labels[rows] * np.clip((visits - above) / tied, 0, 1)).sum()
+        return hits
 
-    found, many = in_order(np.arange(60)), [in_order(rng.permutation(60)) for _ in range(5)]
-    assert [one.today.value for one in many] == pytest.approx([found.today.value] * 5)
-    assert found.hits.value == pytest.approx(found.chance)
-    expected = 0.0  # tied rows share the places that they take together
-    for one in range(queries):
-        rows = np.arange(60) if lists is None else np.flatnonzero(lists == one)
-        above = [(today[rows] > today[row]).sum() for row in rows]
-        tied = [(today[rows] == today[row]).sum() for row in rows]
-        shares = np.clip((visits - np.array(above)) / np.array(tied), 0, 1)
-        expected += (labels[rows] * shares).sum()
-    assert found.today.value == pytest.approx(expected)
+    mean, taken = np.mean([caught(order) for order in scores]), sum(min(visits, len(rows)) for rows in groups)
+    for order in (np.arange(60), rng.permutation(60)):
+        in_order = None if lists is None else lists[order]
+        found = Evidence(labels[order], scores[:, order], in_order, today=today[order]).found(visits)
+        assert found.hits.value == pytest.approx(mean)
+        assert found.today.value == pytest.approx(caught(today))
+        assert found.more.value == pytest.approx(mean - caught(today))
+        assert found.precision.value == pytest.approx(mean / taken)
+        assert found.recall.value == pytest.approx(mean / labels.sum())
+        assert found.lift.value == pytest.approx(mean / taken / labels.mean())
+        assert found.chance == pytest.approx(caught(np.zeros(60)))
+        for interval in (found.hits, found.precision, found.recall, found.lift, found.today, found.more):
+            assert interval.low <= interval.value <= interval.high
 
 
 def test_rows_of_a_group_are_resampled_together():
@@ -212,38 +189,10 @@ def test_files_frames_and_shuffled_columns_give_the_same_page(tmp_path, monkeypa
     assert headline(frames) == headline(files)
 
 
-class Checked(HTMLParser):
-    """Checks that elements are closed in order, and collects the text."""
-
-    VOID = ("meta", "br", "wbr", "line", "polyline")
-
-    def __init__(self):
-        super().__init__()
-        self.open, self.text = [], []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in self.VOID:
-            self.open.append(tag)
-        for name, value in attrs:
-            assert name not in ("src", "href", "onload", "onclick"), value
-
-    def handle_startendtag(self, tag, attrs):
-        assert tag in self.VOID
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if "style" not in self.open:
-            self.text.append(data)
-
-
 def text_of(html):
-    parser = Checked()
-    parser.feed(html)
-    parser.close()
-    assert parser.open == []
-    return "".join(parser.text)
+    page = Elements(html)
+    assert not {name for _, attributes in page.found for name in attributes} & {"src", "href", "onload", "onclick"}
+    return page.text
 
 
 @pytest.mark.parametrize("options", KINDS.values(), ids=KINDS)
@@ -271,18 +220,15 @@ def test_what_tables_hold_is_no_html():
     assert "<b>falls</b> & more" in text_of(page)
 
 
-@pytest.mark.parametrize("width", [40, 80])
-@pytest.mark.parametrize("long", [False, True])
-def test_lines_hold_the_width(width, long):
-    table = table_of(300)
-    if long:
-        table = table.rename(columns={"falls": "number_of_falls_at_home_or_anywhere_else_in_the_last_twelve_months"})
-        table["patient"] = [f"{name} of the house by the river" for name in table["patient"]]
-        table["mode"] = table["mode"] + " or something much longer than one would ever write into a cell"
-    answer = ltr.rank(table, label="ill", visits=25, today="risk_score", methods=["logistic"]).answer
-    text = as_text(answer, width)
-    assert max(map(len, text.splitlines())) <= width
-    assert text.isascii()
+def test_lines_hold_the_width(ranking):
+    table = table_of(300).rename(columns={"falls": "falls_at_home_or_anywhere_else_in_the_last_twelve_months"})
+    table["patient"] = [f"{name} of the house by the river" for name in table["patient"]]
+    table["mode"] = table["mode"] + " or something much longer than one would ever write into a cell"
+    long = ltr.rank(table, label="ill", visits=25, today="risk_score", methods=["logistic"])
+    for answer, width in ((ranking.answer, 40), (ranking.answer, 80), (long.answer, 40), (long.answer, 80)):
+        text = as_text(answer, width)
+        assert max(map(len, text.splitlines())) <= width
+        assert text.isascii()
 
 
 def with_leak(table):
@@ -326,10 +272,7 @@ def test_new_values_in_most_rows_are_refused_unless_allowed(tmp_path, monkeypatc
     assert main([*asked, "--new", "n.csv"]) != 0
     assert "--new-values" in capsys.readouterr().err
     assert main([*asked, "--new", "n.csv", "--new-values"]) == 0
-    assert main(["rank", "out/config.toml", "-o", "out", "-q"]) == 0
     assert main(["rank", "out", "--new", "n.csv", "--new-values", "-q"]) == 0
-    assert main(["rank", "out", "-o", "elsewhere"]) != 0
-    assert "goes with --new or --visits" in capsys.readouterr().err
     ranking = ltr.rank(table[:300], label="ill", visits=10, methods=["logistic"])
     with pytest.raises(DataError, match="new since training"):
         ranking.rank(table[300:].assign(mode="ship"))
@@ -409,9 +352,6 @@ def test_the_config_repeats_the_page(tmp_path, monkeypatch, capsys):
     assert main(["rank", str(folder)]) == 0
     again = capsys.readouterr().out
     assert headline(Answer.from_dict(json.loads(before)))[:40] in again
-    table[:50].drop(columns="ill").to_csv(tmp_path / "new.csv", index=False)
-    assert main(["rank", str(folder), "--new", str(tmp_path / "new.csv"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows"] == 50
 
 
 @pytest.fixture(scope="module")
@@ -503,7 +443,6 @@ MISTAKES = {
     "visits": (["--label", "ill"], ["--visits K"]),
     "today is the label": (["--label", "ill", "--visits", "5", "--today", "ill"], ["neither dropped nor the label"]),
     "files": (["--label", "ill", "--visits", "5", "--new", "nwe.csv"], ["nwe.csv: no such file (did you mean 'new.c"]),
-    "folder": (["--label", "ill", "--visits", "5", "-o", "."], ["holds other files"]),
     "new rows": (["--label", "ill", "--visits", "5", "--new", "bare.csv"], ["no feature column", "no column of ids"]),
 }
 
@@ -544,15 +483,13 @@ def test_rows_that_were_learned_from_are_not_ranked_as_new_ones(tmp_path, monkey
 
 def test_wrong_arguments_from_python():
     table = table_of(60)
-    with pytest.raises(ValueError, match="new: must be a pandas or polars frame"):
-        ltr.rank(table, label="ill", visits=5, new=[1, 2])
     with pytest.raises(ValueError, match="unknown key"):
         ltr.rank(table, label="ill", visits=5, lable="ill")
     with pytest.raises(ValueError, match=r"answer\.visits"):
         ltr.rank(table, label="ill", visits=0)
 
 
-def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
+def test_times_are_ranked_by_earlier_rows():
     table = table_of(500)
     table["month"] = [f"2024-{1 + at * 12 // 500:02}" for at in range(500)]
     new = table[400:].drop(columns="ill")
@@ -564,11 +501,6 @@ def test_times_are_ranked_by_earlier_rows(tmp_path, monkeypatch, capsys):
     own = ltr.rank(table[:400], label="ill", visits=10, time="month", methods=["logistic"])
     assert own.answer.rows == len(own.evidence.labels) == len(own.ranked)
     assert own.ranked["row"].min() == 401 - len(own.evidence.labels)
-    table.to_csv(tmp_path / "t.csv", index=False)
-    monkeypatch.chdir(tmp_path)
-    asked = ["--label", "ill", "--visits", "5", "--time", "month", "--methods", "logistic", "--json", "-q"]
-    assert main(["rank", "t.csv", *asked]) == 0
-    assert json.loads(capsys.readouterr().out)["learned"]["time"] == "month"
 
 
 def test_weights_of_positives_leave_chances_alone():

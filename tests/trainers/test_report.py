@@ -1,13 +1,12 @@
 """The report of a sweep as files: Markdown, one HTML page, pictures, results; and the command that writes them."""
 
-import dataclasses
-import html.parser
 import json
 import re
 
 import pytest
 from matplotlib.figure import Figure
 
+from tests.trainers.pages import Elements
 from tests.trainers.sweep_results import entry, grid, record, small, sweep
 from trainers.cli import main
 from trainers.records import write_cell, write_export
@@ -49,9 +48,6 @@ def folder_of(results, path):
     return path
 
 
-# --- Markdown --------------------------------------------------------------------------------------------------
-
-
 def test_markdown_by_hand():
     shown = picture()
     table = Table(
@@ -63,33 +59,6 @@ def test_markdown_by_hand():
         "| data \\| set | half | dcg |\n| --- | --- | ---: |\n| a&lt;b | train | **1.0** |\n| `x\\|y<z` |  | 2 |\n\n"
         "*Below*.\n\n## Second\n\n![It rises, a &lt; b.](figures/a.png)\n\nIt **rises**, `a < b`.\n"
     )
-
-
-# --- HTML ------------------------------------------------------------------------------------------------------
-
-
-class Elements(html.parser.HTMLParser):
-    """All elements with their attributes, the text outside of styles, and whether tags are balanced."""
-
-    VOID = frozenset({"meta", "img", "br", "wbr"})
-
-    def __init__(self, text):
-        super().__init__()
-        self.found, self.open, self.text = [], [], ""
-        self.feed(text)
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.found.append((tag, dict(attrs)))
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += "" if "style" in self.open else data
 
 
 def test_the_page_needs_nothing_else(plain, tmp_path):
@@ -122,9 +91,6 @@ def test_names_of_users_cannot_become_markup(plain, tmp_path):
     assert "<script" not in written.markdown.read_text()
 
 
-# --- the whole report ------------------------------------------------------------------------------------------
-
-
 def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_path):
     first = write_report(small(), tmp_path / "a")
     again = write_report(small(), tmp_path / "b")
@@ -134,22 +100,6 @@ def test_a_report_is_the_same_when_written_again_and_from_its_export(plain, tmp_
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "c" / name).read_bytes()
     assert not list(tmp_path.rglob("*.tmp"))
     assert again.files == (again.html, again.markdown, again.figures, again.export)
-
-
-@pytest.mark.slow
-def test_all_parts_go_together(tmp_path):
-    """With the findings and pictures that there are."""
-    results = small(splits=3)
-    written = write_report(results, tmp_path / "out")
-    page = Elements(written.html.read_text())
-    assert [tag for tag, _ in page.found].count("img") == len(list(written.figures.iterdir())) > 0
-    half = dataclasses.replace(results, records=results.records[:7])
-    write_report(half, tmp_path / "out")
-    first = dataclasses.replace(results, records=results.records[:1])
-    write_report(first, tmp_path / "out")
-
-
-# --- the command -----------------------------------------------------------------------------------------------
 
 
 def test_the_command_writes_beside_the_cells_and_says_where(plain, tmp_path, capsys, monkeypatch):
@@ -164,7 +114,6 @@ def test_the_command_writes_beside_the_cells_and_says_where(plain, tmp_path, cap
 
 
 def failure(capsys, *arguments):
-    """The message with which the command fails."""
     assert main(["report", *map(str, arguments)]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -179,11 +128,6 @@ def test_what_is_no_sweep_is_named_with_what_to_do(tmp_path, capsys, monkeypatch
     folder_of(small(), tmp_path / "runs" / "paper")
     assert "no run or sweep at papr or runs/papr (did you mean 'paper'?)" in failure(capsys, "papr")
     assert "; known are paper" in failure(capsys, "zzz")
-    (tmp_path / "runs" / "pima").mkdir()
-    (tmp_path / "runs" / "pima" / "config.toml").write_text("")
-    (tmp_path / "runs" / "pima" / "run.json").write_text("{}")
-    for text in ("pima", "runs/pima"):
-        assert "runs/pima has no results yet" in failure(capsys, text)
     assert "is a config; give the folder that was made with it, such as runs/all" in failure(capsys, "all.toml")
 
 
@@ -197,9 +141,3 @@ def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     del results.records[3]["sizes"], results.records[3]["seconds"]
     write_export(damaged, results)
     assert "cells.jsonl: cannot be read or is damaged (ValueError)" in failure(capsys, damaged)
-
-
-def test_places_that_cannot_be_written_are_named(plain, tmp_path, capsys):
-    path = tmp_path / "cells.jsonl"
-    write_export(path, small())
-    assert f"cannot write {path}/out: " in failure(capsys, path, "-o", path / "out")

@@ -129,12 +129,3 @@ def test_the_exact_stages_line_by_hand():
         "gain on test": "-1.00 (-5.0%)",
         "median seconds": "2.5",
     }
-
-
-def test_an_answer_below_a_start_is_named():
-    records = [record("a", split, "ranknet", 10, 10) for split in range(3)]
-    for split, start in enumerate((5.0 + 1e-12, 5.1, 4.9)):
-        records.append(exact("a", split, 10, 10, starts={"x": 1.0, "y": start}))
-    [found] = sections(sweep(records), "Exceptions")
-    assert "In 1 of 3 exact results the objective is below" in found.blocks[0].text
-    assert "which is an error: a split 1, K = 10." in found.blocks[0].text

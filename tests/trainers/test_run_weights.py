@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.exact import Limits
-from ltr.rankers import ExactRanker, LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
+from ltr.rankers import LogisticRegressionRanker, RankBoostRanker, SurrogateRanker, TwoStageRanker
 from trainers.cli import main
 from trainers.config.sections import DataConfig
 from trainers.task.data import inner_splits, read_source, split_of
@@ -109,19 +108,6 @@ def test_positives_have_a_weight_of_their_own_times_that_of_the_column(tmp_path)
         for inner in inner_splits(split, 0.25, 2, 0):
             np.testing.assert_allclose(inner.train.weight, expected[np.isin(split.train.rows, inner.train.rows)])
             assert inner.test.weight is None
-
-
-def test_a_run_chooses_by_weighted_gains(finished, tmp_path, monkeypatch):
-    monkeypatch.setattr("ltr.rankers.choice.REPEATS", 3)
-    given = [f"runs_dir={tmp_path}", "surrogate.losses=", "baselines.methods=logistic_regression"]
-    assert main(["run", str(finished / "clicks.toml"), "-q", "exact.choose=true", *given]) == 0
-    record = json.loads((tmp_path / "clicks" / "exact" / "result.json").read_text())
-    train = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0).train
-    ranker = TwoStageRanker.load(tmp_path / "clicks" / "exact" / "model.json")
-    exact = ExactRanker("dcg", method="local_search", limits=Limits(time_limit=60, node_limit=3))
-    own = TwoStageRanker("logistic", exact, 20).fit(train.X, train.y, sample_weight=train.weight)
-    assert record["choice"]["gains"] == own.choice_.gains
-    np.testing.assert_allclose(ranker.decision_function(train.X), own.decision_function(train.X))
 
 
 def test_a_test_file_needs_no_weights_and_other_weights_are_other_data(tmp_path):

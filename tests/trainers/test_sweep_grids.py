@@ -45,13 +45,8 @@ def grid(text="", **tables):
 
 WRONG = {
     "an experiment": (EXPERIMENT, "grid: is required: [[grid]] tables; `ltr run` takes the config of one experiment"),
-    "empty experiments": ("[[grid]]\nexperiments = []", "grid[0].experiments: must hold at least one entry"),
     "unknown key": (grid("splitz = 3"), "grid[0].splitz: unknown key (did you mean 'splits'?), got 3"),
-    "no split": (
-        grid("splits = 0"),
-        "grid[0].splits: must be an integer from 1 to 100000, or a list of different seeds",
-    ),
-    "no such file": ('[[grid]]\nexperiments = ["none.toml"]', "none.toml: no such config file"),
+    "no split": (grid("splits = 0"), "grid[0].splits: must be an integer from 1 to 100000, or a list of different"),
     "a sweep": (
         '[[grid]]\nexperiments = ["sweep.toml"]',
         "grid[0].experiments: must be configs of experiments, and this is one of a sweep, got",
@@ -61,15 +56,11 @@ WRONG = {
         "methods: must be methods of the experiments (did you mean 'ranknet'?), got",
     ),
     "unknown set": (grid(set="exact.topk = 3"), "grid[0].set.exact.topk: unknown key (did you mean 'exact.top_k'?)"),
-    "unknown vary": (grid(vary="exact.topk = [3]"), "grid[0].vary.exact.topk: unknown key (did you mean 'exact.top_k'"),
     "wrong value": (grid(vary="exact.C = [0.1, -1]"), "grid[0].vary.exact.C: must be >= 0, got -1"),
     "seed varied": (grid(vary="seed = [1]"), "grid[0].vary.seed: must be left out: splits are the seeds"),
     "no result": (grid(vary="tracking.every = [1, 2]"), "vary.tracking.every: must not be varied: results do not"),
     "clash": (grid(vary='exact.base = ["rankboost"]'), "grid[0].vary.exact.base: must be a method of this run"),
-    "list in the experiment": (
-        ('[[grid]]\nexperiments = ["bad.toml"]'),
-        "grid[0].experiments: bad.toml: surrogate.losses[0]: ",
-    ),
+    "bad experiment": ('[[grid]]\nexperiments = ["bad.toml"]', "grid[0].experiments: bad.toml: surrogate.losses[0]: "),
     "same name": (
         grid() + '[[grid]]\nexperiments = ["bad.toml"]\n[grid.set]\nsurrogate.losses = ["ranknet"]\nname = "small"\n'
         "data.train_fraction = 0.7",
@@ -112,9 +103,6 @@ def test_all_mistakes_come_at_once_and_each_once(tmp_path):
         "", "grid[0].vary.exact.top_k", "grid[0].vary.exact.C", "grid[0].experiments", "grid[1].methods",
     ]  # fmt: skip
     assert "'exact'" in str(error.value)
-
-
-# experiments that extend others
 
 
 def test_an_experiment_extends_another(tmp_path):

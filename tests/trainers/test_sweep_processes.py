@@ -7,11 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar, Self
 
-import psutil
 import pytest
 
 from tests.paths import ROOT
@@ -103,19 +101,8 @@ def test_the_number_of_processes_changes_nothing(tmp_path, reference):
     assert found_in(outcome.folder) == reference
 
 
-finds_processes = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
-
-
 @pytest.mark.slow
-@finds_processes
-def test_a_killed_worker_and_a_signal_lose_nothing_that_is_finished(tmp_path, reference, capsys):
-    path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
-    kept = terminate(path, kill_the_worker_of_this_process(path, capsys))
-    without_the_hard_list(path, kept, reference)
-
-
-@pytest.mark.slow
-@finds_processes
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="finds processes in /proc")
 def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, reference):
     path = write(tmp_path, sweep=SHORT + HARD, hard=hard(tmp_path))
 
@@ -124,7 +111,17 @@ def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, r
     wait_until(lambda: files_of(sweep.folder))
     sweep.process.kill()
     assert sweep.end()[0] == -signal.SIGKILL
-    kept = kill_the_worker(path, stamps(sweep.folder))
+    kept = stamps(sweep.folder)
+
+    # kill -9 of the worker
+    sweep = Started(path, "--jobs=1")
+    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
+    os.kill(sweep.worker(), signal.SIGKILL)
+    code, said = sweep.end()
+    assert code == 2
+    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
+    assert "Traceback" not in said
+    kept = kept_and_more(sweep.folder, kept)
 
     # Ctrl-C, which a terminal sends to all processes, while the worker starts; and many times more
     sweep = Started(path, "--jobs=1", "--quiet")
@@ -134,59 +131,20 @@ def test_kills_and_signals_at_any_time_lose_nothing_that_is_finished(tmp_path, r
             os.killpg(sweep.process.pid, signal.SIGINT)
             time.sleep(0.01)
     check_stopped(sweep, quiet=True)
-    without_the_hard_list(path, terminate(path, kept), reference)
 
-
-def kill_the_worker(path, kept):
-    """End a sweep by kill -9 of its worker; what is finished then."""
-    sweep = Started(path, "--jobs=1")
-    wait_until(lambda: len(files_of(sweep.folder)) > len(kept))
-    os.kill(sweep.worker(), signal.SIGKILL)
-    return check_killed(sweep.folder, *sweep.end(), kept)
-
-
-def kill_the_worker_of_this_process(path, capsys):
-    """The same of a sweep that this process runs."""
-    folder = path.parent / "runs" / "sweep"
-
-    def kill():
-        wait_until(lambda: files_of(folder))
-        for process in psutil.Process().children(recursive=True):
-            if any("LokyProcess" in word for word in process.cmdline()):
-                process.kill()
-
-    with ThreadPoolExecutor(1) as pool:
-        killed = pool.submit(kill)
-        code = main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "--jobs=1"])
-        killed.result()
-    return check_killed(folder, code, capsys.readouterr().err, {})
-
-
-def check_killed(folder, code, said, kept):
-    assert code == 2
-    assert said.splitlines()[-1].startswith("ltr: error: a worker process was killed; what is finished is kept"), said
-    assert "Traceback" not in said
-    return kept_and_more(folder, kept)
-
-
-def terminate(path, kept):
-    """End a sweep by SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched."""
+    # SIGTERM, which a scheduler of jobs sends to all processes, while the hard list is searched
     sweep = Started(path, "--jobs=1")
     wait_until(lambda: len(files_of(sweep.folder)) == 13)
     os.killpg(sweep.process.pid, signal.SIGTERM)
     check_stopped(sweep)
     kept = kept_and_more(sweep.folder, kept)
     assert len(kept) == 13
-    return kept
 
-
-def without_the_hard_list(path, kept, reference):
-    """Take the hard list out: nothing is left to compute, and all is found that an undisturbed sweep finds."""
+    # without the hard list nothing is left to compute, and all is found that an undisturbed sweep finds
     path.write_text(SHORT)
-    folder = path.parent / "runs" / "sweep"
     assert main(["sweep", str(path), f"runs_dir={path.parent / 'runs'}", "-q"]) == 0
-    assert stamps(folder) == kept
-    found = found_in(folder)
+    assert stamps(sweep.folder) == kept
+    found = found_in(sweep.folder)
     assert {name: record for name, record in found.items() if not name.startswith("hard/")} == reference
 
 

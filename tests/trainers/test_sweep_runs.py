@@ -64,18 +64,6 @@ def test_a_finished_sweep_computes_nothing(finished):
     assert (folder / "sweep.json").stat().st_mtime_ns == index
 
 
-def test_a_changed_option_computes_the_cells_concerned(tmp_path):
-    path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = 1"))
-    folder = run_here(path).folder
-    before = stamps(folder)
-    outcome = run_here(path, "exact.C=0.01")
-    assert (outcome.cells, outcome.before) == (5, 3)
-    after = stamps(folder)
-    assert {name: after[name] for name in before} == before
-    assert {name.split("/")[2].split("-")[0] for name in after.keys() - before.keys()} == {"exact"}
-    assert len(read_sweep(folder).records) == 5  # the tables are those of the last start
-
-
 def test_a_missing_file_is_computed_again_to_the_same_record(finished, tmp_path):
     path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = 1"))
     folder = run_here(path).folder
@@ -88,18 +76,7 @@ def test_a_missing_file_is_computed_again_to_the_same_record(finished, tmp_path)
     outcome = run_here(path)
     assert (outcome.cells, outcome.before) == (5, 2)
     assert found_in(folder) == whole
-    assert {name: whole[name] for name in whole} == {name: found_in(finished[1])[name] for name in whole}
-
-
-def test_shards_together_are_the_whole(finished, tmp_path):
-    path = write(tmp_path)
-    cells = [run_here(path, shard=Shard(number, 3)).cells for number in (1, 2, 3)]
-    assert sum(cells) == 10
-    assert sorted(cells) == [0, 5, 5]  # a split of a data set stays together
-    assert found_in(tmp_path / "runs" / "sweep") == found_in(finished[1])
-
-
-# what fails
+    assert whole.items() <= found_in(finished[1]).items()
 
 
 def lopsided(folder, rows=40, positive=(3, 17, 25)):
@@ -126,11 +103,7 @@ def test_cells_that_fail_are_named_and_do_not_stop_the_others(tmp_path, capsys, 
             assert "set holds only label 0 (20 of 40 rows, 3 positive in all)" in failure
     monkeypatch.setattr("trainers.sweep.runner.run_sweep", lambda *_, **__: outcome)
     assert main(["sweep", str(path)]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    named = [line for line in lines if line.startswith("ltr: error: small/")]
-    assert len(named) == min(20, len(outcome.failures))
-    if len(outcome.failures) > 20:
-        assert lines[-1] == f"ltr: error: {len(outcome.failures)} results are missing, the first 20 are named above"
+    assert capsys.readouterr().err.count("ltr: error: small/") == min(20, len(outcome.failures))
 
 
 @pytest.mark.parametrize("damage", ["", '{"id": "small/0/hi', "3", "{}", '{"id": "small/0/hinge", "train": {}}'])
@@ -186,9 +159,6 @@ def test_data_that_change_under_a_sweep_stop_it(tmp_path, monkeypatch):
     assert files_of(tmp_path / "runs" / "sweep") == {}
 
 
-# folders
-
-
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     path = write(tmp_path)
     other = tmp_path / "runs" / "sweep"
@@ -202,22 +172,12 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     assert sorted(p.name for p in other.iterdir() if not p.name.startswith(".")) == ["config.toml"]
 
 
-def test_a_run_does_not_write_into_a_sweep(finished):
-    path, folder = finished
-    config = load_config(path.parent / "small.toml", ["name=sweep", f"runs_dir={folder.parent}"])
-    with pytest.raises(RunError, match="holds other files than a run's"):
-        run_experiment(config)
-
-
 def test_two_processes_do_not_compute_one_sweep(finished):
     path, folder = finished
     with runner.locked(folder, ".lock-1-of-1"):
         with pytest.raises(RunError, match="another process is writing"):
             run_here(path, f"runs_dir={folder.parent}")
         assert run_here(path, f"runs_dir={folder.parent}", shard=Shard(1, 2)).before > 0
-
-
-# results from elsewhere
 
 
 class Notes(Display):
@@ -243,16 +203,12 @@ def test_results_are_taken_over_and_the_rest_is_computed(finished, tmp_path):
     assert read_sweep(outcome.folder).origin == begun_with
     assert notes.notes == [f"6 results taken over from {tmp_path / 'cells.jsonl'}"]
     assert all("/exact-" in name for name in notes.done)
-    whole, taken = found_in(finished[1]), found_in(outcome.folder)
-    assert taken == whole
+    assert found_in(outcome.folder) == found_in(finished[1])
     # from a folder, and of another sweep that shares some of the cells
     path = write(tmp_path, sweep=SWEEP.replace("splits = 2", "splits = [1, 2]"))
     outcome = run_here(path, "name=other", "runs_dir=" + str(tmp_path / "more"), known=finished[1], display=notes)
     assert (outcome.cells, outcome.before) == (10, 5)
     assert len(notes.done) == 4 + 5
-
-
-# data by query, and other methods
 
 
 def test_a_sweep_on_data_by_query(tmp_path):
@@ -283,11 +239,8 @@ def test_a_sweep_on_data_by_query(tmp_path):
     assert sorted(names) == [("ndcg(gain=linear)@3", "nmrr(gain=linear)")] * 3 + [("ndcg@3", "nmrr")] * 3
     for record in records:
         assert all(0 < value <= 1 for value in record["test"].values())
-    with pytest.raises(ConfigError) as error:
-        run_here(path, 'baselines.methods=["logistic_regression", "rankboost"]', 'statistics.report="auc"')
-    assert str(error.value).startswith(f"{path}: ")
-    assert "lists: baselines.methods: must not name rankboost" in str(error.value)
-    assert "lists: statistics.report[0]: takes labels 0 and 1 only" in str(error.value)
+    with pytest.raises(ConfigError, match=r"sweep\.toml: lists: baselines\.methods: must not name rankboost"):
+        run_here(path, 'baselines.methods=["logistic_regression", "rankboost"]')
 
 
 def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
@@ -299,9 +252,6 @@ def test_a_top_of_one_class_has_nothing_to_order(tmp_path):
     assert exact["status"] == "base order"
     assert (exact["list"], exact["trace"]) == (None, [])
     assert exact["recentred"]["train"] == exact["train"]
-
-
-# --- one record for runs and sweeps -------------------------------------------------------------------------------
 
 
 METHODS = ("ranknet", "hinge", "logistic_regression", "rankboost", "exact")
@@ -318,9 +268,6 @@ def test_a_run_and_a_sweep_of_one_split_have_the_same_records(tmp_path):
         check_record(of_run)
         for key in of_run.keys() - {"seconds", "trace", "files", "message"}:  # clocks and files
             assert of_run[key] == of_sweep[method][key], (method, key)
-
-
-# --- lines for logs -----------------------------------------------------------------------------------------------
 
 
 def test_a_sweep_tells_its_progress(tmp_path):

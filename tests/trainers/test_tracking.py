@@ -109,14 +109,6 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
     assert curves(tmp_path) == as_float32({tag: [(1, value)] for tag, value in values(1).items()})
 
 
-def test_without_loggers_only_lines_are_written(tmp_path):
-    with Tracker(tmp_path / "scalars.jsonl", Loggers([], tmp_path, "study", "x")) as log:
-        log.log(1, values(1))
-        log.finish({"method": "x"}, {"train/dcg": 1.0})
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["scalars.jsonl"]
-    assert len(list(read_log(tmp_path / "scalars.jsonl"))) == 2
-
-
 def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
     with tracker(tmp_path / "ranknet") as log:
         log.log(1, values(1))
