@@ -96,30 +96,6 @@ def test_average_precision_is_refused_where_it_would_be_maximised(make):
         make([[0.0], [1.0]], [0, 1], "ap")
 
 
-def test_several_lists_are_the_sum_of_the_single_ones():
-    for seed in range(102):
-        p = random_graded(seed)
-        w, total, best = grid_weights(seed, p.d), [], []
-        for members in p.lists:
-            if p.gains[members].any():
-                one = graded_problem(
-                    p.X[members], p.gains[members], p.qid[members], p.statistic, margin=p.margin, ties=p.ties
-                )
-                total.append(one.statistic_value(w))
-                best.append(one.trivial_bound)
-        assert p.statistic_value(w) == pytest.approx(math.fsum(total), abs=1e-12)
-        assert p.trivial_bound == pytest.approx(math.fsum(best), abs=1e-12)
-
-
-def test_order_of_rows_and_names_of_lists_do_not_matter():
-    for seed in range(34):
-        p = random_graded(seed)
-        w = grid_weights(seed, p.d)
-        order = np.random.default_rng(seed).permutation(p.n)
-        other = dataclasses.replace(p, X=p.X[order], y=p.y[order], qid=-10 * p.qid[order] + 3)
-        assert other.statistic_value(w) == pytest.approx(p.statistic_value(w), abs=1e-12)
-
-
 def test_a_tied_lower_gain_stands_above_a_tied_higher_gain():
     p = graded_problem(np.zeros((4, 1)), [3.0, 0.0, 1.0, 1.0])
     assert p.evaluate([1.0]) == pytest.approx(0 * DCG[0] + 1 * DCG[1] + 1 * DCG[2] + 3 * DCG[3])
