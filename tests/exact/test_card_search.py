@@ -295,10 +295,3 @@ def test_a_stop_keeps_the_best_card_and_a_bound_that_holds(how, status):
     assert solution.value == problem.evaluate(solution.weights) >= problem.evaluate(start)
     best = solve(larger_problem("dcg", n=3000, d=100, k=2), CardSearch(threads=2)).value
     assert max(best, solution.value) <= solution.bound <= problem.trivial_bound
-
-
-def test_a_larger_search_after_a_limit_and_warm_starts_lose_nothing():
-    problem = larger_problem("auc", n=60, d=8, k=3)
-    best = solve(problem)
-    again = solve(problem, warm_starts=[best.weights * 0.5, np.ones(problem.d)])  # the former are no whole points
-    assert (again.value, again.weights.tolist()) == (best.value, best.weights.tolist())

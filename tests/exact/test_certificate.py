@@ -169,7 +169,7 @@ def test_solutions_of_graded_lists_are_proven(ties, options):
 
 
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
-@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
+@pytest.mark.parametrize("options", [{"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):
     """With several lists the certificate counts hits, and its gains say what they are shares of."""
     for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):

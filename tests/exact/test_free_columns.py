@@ -105,16 +105,6 @@ def test_models_by_enumeration_of_vertices(method):
             assert_optimal(problem, method, best)
 
 
-def test_the_search_among_supports_keeps_free_columns():
-    rng = np.random.default_rng(5)
-    features = rng.normal(size=(60, 8))
-    y = (2 * features[:, 0] + features[:, 3] - features[:, 6] > 1).astype(int)
-    problem = RerankProblem(features, y, max_nonzeros=2, free=[0])
-    found = solve(problem, "local_search", Limits(time_limit=5))
-    assert np.flatnonzero(found.weights).tolist() == [0, 3, 6]
-    assert found.value == pytest.approx(solve(problem, KERNEL, Limits(time_limit=60)).value, rel=1e-3)
-
-
 def test_a_price_above_all_values_leaves_the_free_columns():
     rng = np.random.default_rng(6)
     features = rng.normal(size=(30, 3))

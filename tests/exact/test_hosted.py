@@ -89,16 +89,6 @@ def test_side_constraints_that_nothing_satisfies(A, b):
     assert solve(p, HOSTED, Limits(time_limit=60)).status is Status.INFEASIBLE
 
 
-def test_zero_is_compared_though_no_face_holds_it():
-    # each weight costs more than all it could gain: DCG of two positives is at most 1 + 1/log2(3)
-    p = RerankProblem([[0.0, 1.0], [1.0, 0.0], [2.0, 1.0]], [0, 1, 1], C=5.0)
-    solution = solve(p, HOSTED, Limits(time_limit=60))
-    # all tied: the negative on top, positives at positions 1 and 2
-    assert solution.value == pytest.approx(1 / math.log2(3) + 1 / math.log2(4))
-    assert not solution.weights.any()
-    assert solution.status is Status.OPTIMAL
-
-
 @pytest.mark.parametrize("options", [{"C": 0.05}, {"max_nonzeros": 2}, pytest.param({}, marks=pytest.mark.slow)])
 def test_several_rounds_end_at_the_kernels_optimum(options):
     p = medium(**options)

@@ -128,8 +128,6 @@ def over_origin(*differences, **options):
         (over_origin((1.0, 0.0), (-0.5, 1.0), margin=0.5), [0.5, 1.0], "l2", [2 / 3, 1.0]),
         # what w loses, (-1, -1), may stay lost, and a pair of equal rows is lost whatever w is
         (over_origin((2.0, 0.0), (0.0, 2.0), (-1.0, -1.0), (0.0, 0.0)), [1.0, 0.01], "l2", [1.0, 1.0]),
-        # duplicates change no margin
-        (over_origin((2.0, 0.0), (2.0, 0.0), (0.0, 2.0)), [1.0, 0.01], "l2", [1.0, 1.0]),
         # scored 3, 2, 0: subrank also counts the positives' own order, v_1 - v_2 and 2 v_2 are equal at (1, 1/3)
         (over_origin((1.0, 1.0), (0.0, 2.0), ties="subrank"), [1.0, 0.9], "l2", [1.0, 1 / 3]),
         # the middle grade clears one margin above 0 and one below the top: v·(1, 0) and v·(-1, 2), equal at (1, 1)
