@@ -152,6 +152,15 @@ def test_optima_are_proven_and_demands_that_cannot_be_met(draw, how, count, shar
     assert draw is not random_demanded or min(map(claims.count, ("optimal", "infeasible"))) >= 0.2 * count
 
 
+@pytest.mark.parametrize("ties", ["resolved", "subrank"])
+@pytest.mark.parametrize("margin", [0.5, 1.5])
+def test_optima_of_graded_lists_under_a_large_margin_are_proven(ties, margin):
+    for seed in range(examples(6, slow=26)):
+        p = random_graded(seed, ties=ties)
+        p = dataclasses.replace(p, X=p.X[:, :1], margin=margin)  # so that only w = 0 and ±1 count
+        assert checked(p, max([[0.0], [-1.0], [1.0]], key=p.evaluate)).claim == "optimal"
+
+
 def solved(p):
     """The optimal solution of a problem, its certificate, and what the checker says of it."""
     found = solve(p, limits=Limits(time_limit=60.0))
