@@ -159,7 +159,6 @@ def test_one_column_has_two_directions():
 
 def test_limits_of_a_search_over_arcs():
     X = np.random.default_rng(0).normal(size=(3000, 2))
-    p = RerankProblem(X, X[:, 0] > 1)
     p = RerankProblem(X, np.random.default_rng(1).random(3000) < 0.3)
     assert solve(p, limits=Limits(time_limit=60.0, gap=0.05)).status is Status.GAP_LIMIT
     stopped = solve(p, limits=Limits(time_limit=60.0, node_limit=8))

@@ -18,7 +18,6 @@ from ltr.exact.certificate import recorder as _recorder
 from ltr.exact.constraints import Demand
 from ltr.exact.local_search.search import local_search
 from ltr.exact.preferences import PairwiseProblem
-from ltr.exact.problem import Problem
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from tests.exact.stated_problem import none, solution, stated_problem
@@ -154,25 +153,12 @@ def test_optima_are_proven_and_demands_that_cannot_be_met(draw, how, count, shar
 
 
 @pytest.mark.parametrize("ties", ["resolved", "subrank"])
-@pytest.mark.parametrize("margin", [0.25, 0.5, 0.1])
+@pytest.mark.parametrize("margin", [0.5, 1.5])
 def test_optima_of_graded_lists_under_a_large_margin_are_proven(ties, margin):
-    proven, count = 0, examples(4, slow=26)
-    for seed in range(count):
+    for seed in range(examples(6, slow=26)):
         p = random_graded(seed, ties=ties)
-        # on one feature w = 0 and the ends of the interval are all there is
-        p = dataclasses.replace(p, X=p.X[:, :1] * (0.1 if margin == 0.1 else 1.0), margin=margin)
-        w = max([[0.0], [-1.0], [1.0]], key=p.evaluate)
-        certificate = checked(p, w)
-        assert certificate.claim == "optimal"
-        grid = np.arange(-40, 41)[:, None] / 40.0
-        assert max(p.evaluate(v) for v in grid) <= certificate.bound
-    for seed in range(count):
-        p = dataclasses.replace(random_graded(seed, ties=ties), margin=margin)
-        grid = np.random.default_rng(seed).integers(-4, 5, size=(200, p.d)) / 4.0
-        values = [p.evaluate(w) for w in grid]
-        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
-        proven += certificate.claim == "optimal"
-    assert proven >= count / 2
+        p = dataclasses.replace(p, X=p.X[:, :1], margin=margin)  # so that only w = 0 and ±1 count
+        assert checked(p, max([[0.0], [-1.0], [1.0]], key=p.evaluate)).claim == "optimal"
 
 
 def solved(p):
@@ -192,7 +178,7 @@ def test_solutions_of_graded_lists_are_proven(ties, options):
 
 
 @pytest.mark.parametrize("name", ["hits@5", "precision@5", "recall@5"])
-@pytest.mark.parametrize("options", [{}, {"normalize": True}, {"C": 0.01, "margin": 0.1}])
+@pytest.mark.parametrize("options", [{"normalize": True}, {"C": 0.01, "margin": 0.1}])
 def test_hits_of_several_lists_and_of_one_are_proven(name, options):
     """With several lists the certificate counts hits, and its gains say what they are shares of."""
     for p in (larger_graded(1, statistic=name, **options), larger_problem(1, statistic=name, **options)):
@@ -200,26 +186,6 @@ def test_hits_of_several_lists_and_of_one_are_proven(name, options):
         assert f"statistic {name if p.binary else 'hits@5'}" in words
         for w in (found.weights, [1.0, 0.5, -1.0]):
             assert stated_problem(certificate).evaluate(w) == pytest.approx(p.evaluate(w), abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("A", "b"),
-    [
-        ([[1.0, -1, 0], [-1.0, 1, 0]], [0.0, 0.0]),  # w_0 = w_1
-        ([[-1.0, 0, 0]], [-0.5]),  # w_0 >= 1/2: w = 0 is not feasible
-        ([[1.0, 1, 1], [-1.0, -1, -1]], [1.0, -1.0]),  # the weights sum to 1
-        (np.vstack([np.eye(3), -np.eye(3)]), np.full(6, 0.3)),  # a smaller cube
-        ([[0.0, 0, 0]], [1.0]),  # a row that says nothing
-    ],
-)
-@pytest.mark.parametrize("C", [0.0, 0.05])
-def test_bounds_hold_for_feasible_weights(A, b, C):
-    p = larger_problem(1, C=C, constraints=LinearConstraints(A, b))
-    found = local_search(p, restarts=30, time_limit=60.0)
-    certificate = checked(p, found.weights)
-    rng = np.random.default_rng(0)
-    others = [local_search(p, seed=seed, restarts=3, starts=[rng.normal(size=3)]).value for seed in range(5)]
-    assert max(others) <= certificate.bound
 
 
 def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
@@ -232,18 +198,6 @@ def test_bounds_hold_for_what_the_tolerance_of_side_constraints_admits():
 
 
 # --- demands ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_demands_on_a_larger_problem_are_proven(seed):
-    """The group has its rows at random; the demand asks for more of them at the top than the best weights have."""
-    free = larger_problem(seed, margin=1e-2)
-    group = np.random.default_rng(seed).integers(0, 2, size=free.n)
-    at_least = 1 + RerankProblem(free.X, group, "hits@5").evaluate(solve(free).weights)
-    p = dataclasses.replace(free, demands=[Demand("hits@5", at_least, group)])
-    certificate = checked(p, feasible_solution(p).weights)
-    assert certificate.value <= certificate.bound < solve(free).value
-    assert not proven_infeasible(p, max_boxes=1000)
 
 
 def opposed(margin):
@@ -297,38 +251,6 @@ def test_side_constraints_that_no_weights_satisfy_are_certified():
         assert proven_infeasible(p) == bool(required)
 
 
-def test_rounding_of_demands_spoils_nothing():
-    # w·δ meets the margin up to rounding at many corners of boxes, and demands ask for what weights of a grid just have
-    boxes = 0
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
-        X, labels = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 4, size=8) * 0.1
-        y, qid = [1, 0, 1, 0, 0, 1, 0, 1], [None, np.arange(8) % 2][seed % 2]
-        margin = [1.0, 0.3, 2.0, 0.5][seed % 4] * unit
-        options = {"C": [0.0, 0.01][seed % 2], "margin": margin, "qid": qid}
-        name = ["dcg", "mrr", "power(p=0.5)"][seed % 3]
-        grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
-        free = RerankProblem(X, y, demands=[Demand(name, 0.0, labels)], **options)
-        reached = [free.demanded[0].value(w) for w in grid]
-        p = RerankProblem(X, y, demands=[Demand(name, max(reached), labels)], **options)
-        feasible = [w for w in grid if p.feasible(w)]
-        assert len(feasible) == reached.count(max(reached))
-        certificate = checked(p, max(feasible, key=p.evaluate), max_boxes=2000)
-        assert max(map(p.evaluate, feasible)) <= certificate.bound
-        boxes += certificate.boxes
-        more = min(max(reached) * (1 + 3e-9), free.demanded[0].problem.trivial_bound)
-        if more > max(reached):
-            proven_infeasible(RerankProblem(X, y, demands=[Demand(name, more, labels)], **options), max_boxes=2000)
-    assert boxes > 2000
-
-
-def test_a_problem_of_cards_that_some_card_solves_is_not_certified_to_be_infeasible():
-    p = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])
-    with pytest.raises(ValueError, match="solution must have feasible weights"):
-        certify(p, none(p))
-
-
 def test_demands_that_are_met_by_w_0_alone_are_not_called_infeasible():
     p = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], C=2.0)
     assert p.demanded == ()
@@ -351,24 +273,34 @@ def test_bounds_are_true_whatever_the_weights():
             assert certificate.claim != "optimal" or certificate.value >= largest - 1e-9
 
 
-@pytest.mark.parametrize("graded", [False, True])
-def test_rounding_spoils_nothing(graded):
-    # w·δ meets the margin up to rounding at many corners of boxes, and margins times grades are no float64 numbers
+@pytest.mark.parametrize("kind", ["binary", "graded", "demand"])
+def test_rounding_spoils_nothing(kind):
+    # w·δ meets the margin up to rounding at many corners of boxes, margins times grades are no float64 numbers, and
+    # demands ask for what weights of a grid just have
     boxes = 0
     for seed in range(60):
         rng = np.random.default_rng(seed)
         unit = [0.1, 1e-9, 1e8 / 3, 1e150, 1e-160][seed % 5]
         X, gains = rng.integers(0, 6, size=(8, 3)) * unit, rng.integers(0, 5, size=8) ** 3 * 0.1
         statistic, margin = ["dcg", "auc", "mrr"][seed % 3], [1.0, 0.3, 0.7, 0.5][seed % 4] * unit
-        if graded:
+        if kind == "graded":
             p = graded_problem(X, gains, [0, 1][seed % 2] * (np.arange(8) % 3 == 0), statistic)
         else:
             p = RerankProblem(X, [1, 0, 1, 0, 1, 0, 0, 1], statistic)
         p = dataclasses.replace(p, C=[0.0, 0.01][seed % 2], margin=margin, ties=["resolved", "subrank"][seed // 5 % 2])
         grid = rng.integers(-8, 9, size=(50, 3)) / 8.0
-        values = [p.evaluate(w) for w in grid]
-        certificate = checked(p, grid[np.argmax(values)], max_boxes=2000)
-        assert max(values) <= certificate.bound
+        if kind == "demand":
+            labels = rng.integers(0, 4, size=8) * 0.1
+            p = dataclasses.replace(p, ties="resolved", demands=[Demand(statistic, 0.0, labels)])
+            most = max(map(p.demanded[0].value, grid))
+            more = min(most * (1 + 3e-9), p.demanded[0].problem.trivial_bound)
+            if more > most:
+                proven_infeasible(dataclasses.replace(p, demands=[Demand(statistic, more, labels)]), max_boxes=2000)
+            p = dataclasses.replace(p, demands=[Demand(statistic, most, labels)])
+        feasible = [w for w in grid if p.feasible(w)]
+        assert feasible
+        certificate = checked(p, max(feasible, key=p.evaluate), max_boxes=2000)
+        assert max(map(p.evaluate, feasible)) <= certificate.bound
         boxes += certificate.boxes
     assert boxes > 2000
 
@@ -475,15 +407,9 @@ def test_long_searches_are_done_in_pieces(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("gaussians", {}),
-        ("haberman", {}),
-        ("haberman", {"statistic": "auc", "C": 0.01}),
-        ("haberman", {"statistic": "mrr", "ties": "subrank"}),
-    ],
+    ("name", "options"), [("gaussians", {}), ("haberman", {}), ("haberman", {"statistic": "auc", "C": 0.01})]
 )
-def test_full_lists_are_proven_optimal(name, options, tmp_path):
+def test_full_lists_are_proven_optimal(name, options):
     try:
         data = load(name)
     except DataError as error:
@@ -491,11 +417,9 @@ def test_full_lists_are_proven_optimal(name, options, tmp_path):
     train, _ = half_split(len(data.y), seed=0)
     p = RerankProblem(data.X[train], data.y[train], **options)
     found = local_search(p, restarts=30, time_limit=60.0)
-    certificate = certify(p, solution(p, found.weights))
-    certificate.write(tmp_path / "certificate.json")
-    again = Certificate.read(tmp_path / "certificate.json")
-    assert again.verify().startswith("optimal: ")
-    assert again.boxes < 5000
+    certificate = checked(p, found.weights)
+    assert certificate.claim == "optimal"
+    assert certificate.boxes < 5000
 
 
 # --- files -----------------------------------------------------------------------------------------------------
@@ -555,19 +479,6 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_that_are_none(tmp_path):
-    path = tmp_path / "certificate.json"
-    for text, message in (
-        ("", "cannot be read: it is not JSON: Expecting value"),
-        ("[]", "format: must be 'ltr certif"),
-    ):
-        path.write_text(text)
-        with pytest.raises(verify.CertificateError, match=f"certificate.json: {message}"):
-            Certificate.read(path)
-    with pytest.raises(FileNotFoundError):
-        Certificate.read(tmp_path / "none.json")
-
-
 def test_data_are_checked_when_a_file_is_read_and_proofs_when_it_is_verified(tmp_path):
     p = random_instance(14)
     certificate = certify(p, solution(p, np.zeros(p.d)))
@@ -579,43 +490,40 @@ def test_data_are_checked_when_a_file_is_read_and_proofs_when_it_is_verified(tmp
     certificate.write(tmp_path / "certificate.json")
     with pytest.raises(verify.CertificateError, match=r"certificate.json: problem.sha256: the data have"):
         Certificate.read(tmp_path / "certificate.json")
+    (tmp_path / "certificate.json").write_text("")
+    with pytest.raises(verify.CertificateError, match=r"certificate.json: cannot be read: it is not JSON"):
+        Certificate.read(tmp_path / "certificate.json")
 
 
 # --- arguments -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("w", "options", "error", "message"),
+    ("options", "message"),
     [
-        ([1.0, 0.0, 0.0], {"max_boxes": -1}, ValueError, "max_boxes must be an integer >= 0, got -1"),
-        ([1.0, 0.0, 0.0], {"max_boxes": 1e4}, ValueError, "max_boxes must be an integer >= 0, got 10000.0"),
-        ([1.0, 0.0, 0.0], {"time_limit": "9"}, ValueError, "time_limit must be > 0, got '9'"),
-        ([1.0, 0.0, 0.0], {"max_checks": -1}, ValueError, "max_checks must be an integer >= 0, got -1"),
-        ([1.0, 0.0, 0.0], {"time_limit": 0.0}, ValueError, "time_limit must be > 0, got 0.0"),
-        ([1.0, 0.0, 0.0], {"time_limit": math.nan}, ValueError, "time_limit must be > 0, got nan"),
-        ([0.0, 0.0, 1.0], {}, ValueError, "solution must have feasible weights"),
+        ({"max_boxes": -1}, "max_boxes must be an integer >= 0, got -1"),
+        ({"max_boxes": 1e4}, "max_boxes must be an integer >= 0, got 10000.0"),
+        ({"max_checks": -1}, "max_checks must be an integer >= 0, got -1"),
+        ({"time_limit": 0.0}, "time_limit must be > 0, got 0.0"),
+        ({"time_limit": math.nan}, "time_limit must be > 0, got nan"),
     ],
 )
-def test_arguments_against_their_rule_are_refused(w, options, error, message):
-    p = larger_problem(0, constraints=LinearConstraints([[0.0, 0.0, 1.0]], [0.5]))
-    with pytest.raises(error, match=message):
-        certify(p, solution(p, w), **options)
-
-
-class Other(Problem):
-    """A problem of no known kind."""
-
-    X, C, margin, constraints = np.zeros((1, 3)), 0.0, 1.0, None
+def test_arguments_against_their_rule_are_refused(options, message):
+    p = larger_problem(0)
+    with pytest.raises(ValueError, match=message):
+        certify(p, solution(p, [1.0, 0.0, 0.0]), **options)
 
 
 def test_solutions_of_nothing_and_of_other_problems_are_refused():
     p = larger_problem(0, constraints=LinearConstraints([[1.0, 0.0, 0.0]], [-2.0]))
-    with pytest.raises(ValueError, match="solution must have feasible weights"):
-        certify(p, solve(p, "local_search", Limits(time_limit=5)))
+    for of in (solution(p, [1.0, 0.0, 0.0]), solve(p, "local_search", Limits(time_limit=5))):
+        with pytest.raises(ValueError, match="solution must have feasible weights"):
+            certify(p, of)
     one, other = larger_problem(0), larger_problem(1)
     with pytest.raises(ValueError, match="solution must be of this problem, got value"):
         certify(other, solution(one, [1.0, 0.0, 0.0]))
     with pytest.raises(ValueError, match=r"w must have shape \(3,\), got \(2,\)"):
         certify(one, solution(random_instance(14), [1.0, 0.0]))
-    with pytest.raises(TypeError, match="must be a RerankProblem or PairwiseProblem, got Other"):
-        certify(Other(), solution(one, [1.0, 0.0, 0.0]))
+    card = CardProblem([[1, 0], [0, 1], [1, 1]], [1, 0, 1])  # some card solves it
+    with pytest.raises(ValueError, match="solution must have feasible weights"):
+        certify(card, none(card))

@@ -26,7 +26,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space.coordinates import apply_to
 from ltr.exact.weight_space.space import space_of
 from ltr.native import SearchWorkspace
-from tests.exact.demand_reference import Best, TooLarge, Values, check, instance, largest
+from tests.exact.demand_reference import Best, TooLarge, check, instance, largest
 from tests.reference import cell_optimum_demanded, random_demanded
 from tests.tiers import examples
 
@@ -77,32 +77,6 @@ def check_instance(seed: int, seconds: float = 2.0) -> str:
 # --- against the oracles ---------------------------------------------------------------------------------------
 
 
-def test_the_two_oracles_agree():
-    compared = 0
-    for seed in range(40):
-        problem = random_demanded(seed)
-        if problem.C > 0:
-            continue
-        sure, possible = largest(problem)
-        assert sure == pytest.approx(cell_optimum_demanded(problem)[0], abs=GAP) == possible, seed
-        compared += math.isfinite(sure)
-    assert compared > 8
-
-
-def test_the_oracle_has_the_statistics_of_the_problem():
-    for seed in range(60):
-        problem = instance(seed)
-        values = Values(problem)
-        for w in np.random.default_rng(seed).uniform(-1, 1, size=(5, problem.d)):
-            w = w if problem.integer is None else np.rint(w * problem.reach)
-            won = values.won(w)
-            assert values.statistic(0, won) == pytest.approx(problem.statistic_value(w), abs=GAP)
-            for at, one in enumerate(problem.demanded, 1):
-                assert values.statistic(at, won) == pytest.approx(one.value(w), abs=GAP)
-            if problem.allowed(w):
-                assert (values.objective(won) > -math.inf) == problem.feasible(w)
-
-
 def test_answers_are_the_optima_of_cells():
     met = Counter()
     for seed in range(examples(40, slow=400)):
@@ -143,23 +117,6 @@ def test_weights_that_only_a_demand_depends_on_are_not_left_out(scip):
     assert problem.feasible(found.weights)
 
 
-@pytest.mark.parametrize("scip", [False, True])
-def test_a_larger_problem_loses_what_its_demand_costs(scip):
-    rng = np.random.default_rng(1)
-    features = rng.normal(size=(60, 3))
-    y = (features @ [1.0, 0.5, 0.0] + rng.normal(size=60) > 0.5).astype(int)
-    group = (features[:, 2] > 0.5).astype(int)
-    free = solve(RerankProblem(features, y, "hits@15"), limits=Limits(20))
-    problem = RerankProblem(features, y, "hits@15", demands=[Demand("hits@15", 9, group)])
-    found = solve(problem, WeightSpaceSearch(scip=scip, threads=2), Limits(20))
-    assert (free.status, found.status) == (Status.OPTIMAL, Status.OPTIMAL)
-    assert problem.feasible(found.weights)
-    assert not problem.feasible(free.weights)
-    assert found.value < free.value
-    tried = rng.normal(size=(2000, 3))
-    assert max(problem.evaluate(w) for w in tried if problem.feasible(w)) <= found.bound + GAP
-
-
 # --- what methods and problems say -----------------------------------------------------------------------------
 
 
@@ -189,12 +146,6 @@ def test_models_in_scip_refuse_demands_by_name(name):
 def test_bad_demands_are_told(demands, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         RerankProblem(X, LABELS, demands=demands)
-
-
-def test_a_group_of_all_rows_is_a_demand_that_all_weights_meet():
-    problem = asked(Demand("hits@2", 2, [1] * 4))
-    assert all(problem.feasible(w) for w in ([0.0, 0.0], [1.0, -0.5]))
-    assert solve(problem, limits=Limits(20)).value == solve(RerankProblem(X, LABELS), limits=Limits(20)).value
 
 
 def test_a_demand_is_met_to_a_billionth_exactly():

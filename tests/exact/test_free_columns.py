@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve
-from ltr.exact.certificate import Certificate, certify
+from ltr.exact.certificate import certify
 from ltr.exact.largest_margin import maximise_margin
 from ltr.exact.solve import METHODS
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -105,16 +105,6 @@ def test_models_by_enumeration_of_vertices(method):
             assert_optimal(problem, method, best)
 
 
-def test_the_search_among_supports_keeps_free_columns():
-    rng = np.random.default_rng(5)
-    features = rng.normal(size=(60, 8))
-    y = (2 * features[:, 0] + features[:, 3] - features[:, 6] > 1).astype(int)
-    problem = RerankProblem(features, y, max_nonzeros=2, free=[0])
-    found = solve(problem, "local_search", Limits(time_limit=5))
-    assert np.flatnonzero(found.weights).tolist() == [0, 3, 6]
-    assert found.value == pytest.approx(solve(problem, KERNEL, Limits(time_limit=60)).value, rel=1e-3)
-
-
 def test_a_price_above_all_values_leaves_the_free_columns():
     rng = np.random.default_rng(6)
     features = rng.normal(size=(30, 3))
@@ -129,15 +119,11 @@ def test_a_price_above_all_values_leaves_the_free_columns():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_certificates_prove_the_optimum(seed, tmp_path):
+def test_certificates_prove_the_optimum(seed):
     problem = instance(seed)
     best, _ = reference.optimum(problem)
     certificate = certify(problem, solve(problem, KERNEL, Limits(time_limit=60)))
     assert certificate.claim == "optimal"
     assert certificate.bound == pytest.approx(best, abs=1e-9)
-    certificate.write(tmp_path / "file.json")
-    read = Certificate.read(tmp_path / "file.json")
-    assert read.content == certificate.content
-    assert stated_problem(read).free == problem.free
-    assert "; problem: " in read.verify()
-    assert f", free column{'s' if len(problem.free) > 1 else ''} {problem.free[0]}" in read.verify()
+    assert stated_problem(certificate).free == problem.free
+    assert f", free column{'s' if len(problem.free) > 1 else ''} {problem.free[0]}" in certificate.verify()

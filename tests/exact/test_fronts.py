@@ -87,23 +87,11 @@ def test_points_are_those_of_all_weights(seed):
     assert found.complete
     assert all(point.proven for point in found.points)
     assert [(round(p.first, 9), round(p.second, 9)) for p in found.points] == expected
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_nothing_lies_between_two_points_beyond_a_step(seed):
-    problem, options = tiny(seed)
-    other = problem.other(options["statistic"], options["labels"], normalize=options["normalize"])
-    weights = all_weights(problem)
-    if not weights:
-        return
-    values = [(problem.statistic_value(w), other.statistic_value(w)) for w in weights]
-    step = 0.3 * other.trivial_bound
-    found = front(problem, **options, step=step)
-    check_front(problem, found, other)
-    assert found.complete
-    for here, after in itertools.pairwise(found.points):
-        between = [a for a, b in values if here.second + step <= b]
-        assert max(between, default=-math.inf) <= after.first + 1e-9
+    coarse = front(problem, **options, step=0.3 * other.trivial_bound, time_limit=60)
+    check_front(problem, coarse, other)
+    assert coarse.complete
+    for here, after in itertools.pairwise(coarse.points):  # nothing between them is beyond a step
+        assert max((a for a, b in expected if here.second + coarse.step <= b), default=-math.inf) <= after.first + 1e-9
 
 
 def test_steps_are_units_of_counts_or_a_twentieth_of_the_range():
@@ -160,9 +148,3 @@ def test_warm_starts_may_be_infeasible_or_beyond_the_box():
     found = front(problem, "hits@2", GROUP, warm_starts=[[5.0, -1.0], [0.0, 1.0]])
     assert found.complete
     check_front(problem, found, problem.other("hits@2", GROUP))
-
-
-def test_a_problem_without_feasible_weights_has_no_front():
-    asked = [Demand("hits@1", 1, [1, 0, 0, 0]), Demand("hits@1", 1, [0, 1, 1, 1])]
-    with pytest.raises(ValueError, match="problem must have feasible weights, got none"):
-        front(RerankProblem(X, LABELS, demands=asked), "hits@2", GROUP)
