@@ -297,3 +297,12 @@ def test_half_split_is_a_seeded_permutation(n):
     assert (len(train), len(test)) == (n // 2, n - n // 2)
     assert sorted([*train, *test]) == list(range(n))
     np.testing.assert_array_equal(np.concatenate([train, test]), np.random.default_rng(7).permutation(n))
+
+
+@needs_files
+def test_a_single_changed_byte_is_noticed(tmp_path):
+    (tmp_path / "pima").mkdir()
+    text = (DATA / FILES["pima"].path).read_text()
+    write(tmp_path, text.replace("148", "149", 1), FILES["pima"].path)
+    with pytest.raises(DataError, match=FILES["pima"].sha256):
+        load("pima", data_dir=tmp_path)

@@ -546,22 +546,6 @@ def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):
     assert Path("survey.toml").read_text() in page
 
 
-def test_ids_and_spellings_are_named_and_ids_are_dropped_by_init(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"pump": range(1, 41), "hours": rng.normal(size=40), "failed": rng.integers(0, 2, 40)})
-    frame.to_csv("pumps.csv", index=False)
-    assert main(["check", "pumps.csv", "--label", "failed"]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert 'the number (but the numbers from 1 to 40, each once: data.drop = ["pump"] leaves it out)' in printed
-    assert main(["init", "pumps.csv", "--label", "faild", "-o", "p.toml"]) == 0
-    config = load_config("p.toml").data
-    assert (config.label, config.drop) == ("failed", ("pump",))
-    frame.assign(mode=["Bus", "bus", "car", "car"] * 10).to_csv("modes.csv", index=False)
-    assert main(["check", "modes.csv", "--label", "failed"]) == 0
-    assert "'Bus' and 'bus' differ only in capital letters, and are values of their own" in capsys.readouterr().out
-
-
 def test_mean_labels_have_an_onnx_form(tmp_path):
     runtime = pytest.importorskip("onnxruntime")
     rng = np.random.default_rng(0)

@@ -6,6 +6,9 @@ import functools
 import itertools
 import json
 import math
+import os
+import signal
+import threading
 from fractions import Fraction
 
 import numpy as np
@@ -275,3 +278,14 @@ def log_of_1_plus(x):
         ratio = x / (2 + x)
         y = decimal.Decimal(ratio.numerator) / decimal.Decimal(ratio.denominator)
         return Fraction(2 * sum((y ** (2 * k + 1) / (2 * k + 1) for k in range(130)), decimal.Decimal(0)))
+
+
+def test_ctrl_c_keeps_the_best_card_and_a_bound():
+    problem = wide(1)
+    timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    solution = solve(problem, LatticeCuts(starts=0.0, sets=0.0), Limits(time_limit=300))
+    timer.cancel()
+    assert solution.status in (Status.INTERRUPTED, Status.OPTIMAL)
+    assert problem.feasible(solution.weights)
+    assert solution.bound >= solve(problem).value

@@ -13,6 +13,7 @@ import pytest
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
 from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
+from ltr.rankers.exact import ReproducibleSearch
 from tests.exact import vertex_reference as reference
 from tests.tiers import slow_but
 
@@ -190,3 +191,9 @@ def test_the_bound_is_valid_wherever_the_search_stops(optimum):
         bounds.append(solution.bound)
     assert bounds[0] != bounds[1]
     assert threading.active_count() == before
+
+
+def test_the_reproducible_search_is_reproducible():
+    found = [solve(hard(), ReproducibleSearch(), Limits(math.inf, node_limit=nodes)) for nodes in (1000, 1000)]
+    assert found[0].weights.tolist() == found[1].weights.tolist()
+    assert (found[0].bound, found[0].nodes) == (found[1].bound, found[1].nodes)

@@ -292,3 +292,10 @@ def test_a_value_found_elsewhere_raises_the_target():
     with WorkerPool(searchable, 1, lambda x: None) as workers:
         workers.least_target = best
         assert workers.close(searchable.roots, -(2**61), lambda: False).target == best
+
+
+def test_two_threads_prove_the_same():
+    problem = hard_list(n=30, d=4)
+    one, two = (solve(problem, WeightSpaceSearch(threads=k), Limits(time_limit=60)) for k in (1, 2))
+    assert one.status is two.status is Status.OPTIMAL
+    assert one.value == two.value

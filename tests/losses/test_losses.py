@@ -263,3 +263,16 @@ def test_logistic_refuses_graded_labels_of_real_items_only():
     with pytest.raises(ValueError, match="labels must be 0 or 1 for the logistic loss, got 2"):
         losses.logistic_loss(scores, labels)
     assert losses.logistic_loss(scores, labels, mask=labels < 2).item() == pytest.approx(math.log(2))
+
+
+@all_losses
+@settings(max_examples=examples(10, slow=100), deadline=None)
+@given(data=st.data(), t=st.floats(0, 1))
+def test_losses_are_convex_in_the_scores(case, data, t):
+    scores, labels, _ = data.draw(lists(2 if case.pairwise else 1))
+    n = len(scores)
+    a = torch.tensor(scores, dtype=torch.float64)
+    b = torch.tensor(data.draw(st.lists(st.floats(-30, 30), min_size=n, max_size=n)), dtype=torch.float64)
+    loss, y = case.module(), torch.tensor(labels)
+    middle, chord = loss(t * a + (1 - t) * b, y), t * loss(a, y) + (1 - t) * loss(b, y)
+    assert middle.item() <= chord.item() * (1 + 1e-12) + (1e-100 if losses.RankingLoss.short else 1e-15)

@@ -154,3 +154,16 @@ def test_the_exact_stage_proves_the_direction(statistic, sign):
     answer = solve_exactly(statistic, thinned())
     assert answer.status is Status.OPTIMAL
     assert np.sign(answer.weights[0]) == sign
+
+
+def test_the_paper_s_condition_is_not_enough(case):
+    name, found = case
+    assert not found.duplicates
+    assert found.proven
+    assert found.fails
+    assert found.apart
+    for answer, (value, weights) in zip((found.best, found.substitute), OPTIMA[name], strict=True):
+        assert answer.value == pytest.approx(value)
+        np.testing.assert_array_equal(answer.weights, weights)
+    worth = found.resolved.evaluate(found.substitute.weights)
+    assert found.shortfall == pytest.approx(OPTIMA[name][0][0] - worth)

@@ -231,20 +231,3 @@ def test_the_length_of_the_lists_follows_the_statistic(given, expected):
     config = parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": given})
     exact = follow_labels(config, Labels(by_query=True, graded=True)).exact
     assert (exact.statistic, exact.top_k) == expected
-
-
-@pytest.mark.parametrize(
-    ("train", "test", "message"),
-    [
-        ("1 qid:1 1:1\n0 qid:1 1:2\n", "1 1:1\n0 1:2\n", "has no queries, which the other file"),
-        ("1 qid:1 1:1\n0 qid:1 1:2\n", None, "a single query cannot be split; give the test set as data.test_path"),
-        ("1 qid:1 1:1\n0 qid:1 1:2\n1 qid:2 1:1\n", None, "set holds no query with two different labels (1 of 2 quer"),
-    ],
-)
-def test_bad_data_are_named(train, test, message, tmp_path):
-    (tmp_path / "train").write_text(train)
-    (tmp_path / "test").write_text(test or "")
-    data = {"path": str(tmp_path / "train")} | ({"test_path": str(tmp_path / "test")} if test else {})
-    with pytest.raises(DataError) as error:
-        split_of(parse_config({"name": "x", "data": data}).data, 0)
-    assert message in str(error.value)

@@ -160,14 +160,6 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
     assert not (workplace / "runs").exists()
 
 
-def test_predict_refuses_methods_it_has_not(quick_run, tmp_path, capsys):
-    arguments = ["predict", str(quick_run), str(quick_run.parents[1] / "table.csv")]
-    assert main([*arguments, "--method", "svm"]) == 2
-    assert "--method must be one of exact, logistic_regression, ranknet, got 'svm'" in capsys.readouterr().err
-    assert main([*arguments, "-o", str(tmp_path / "no" / "where.csv")]) == 2
-    assert "--output: cannot write" in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_output_that_cannot_be_written_is_one_message(quick_run):

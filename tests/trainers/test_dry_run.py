@@ -6,12 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from rich.console import Console
 
 from tests.paths import ROOT
 from tests.trainers.conftest import table
 from trainers.cli import main
-from trainers.config.grids import keys_of
 
 SWEEP = '[[grid]]\nexperiments = ["quick.toml"]\nsplits = 2\nmethods = ["ranknet", "exact"]\n'
 
@@ -87,17 +85,6 @@ def test_options_of_sections_and_keys(capsys):
     keys = [line.split()[0] for line in out.splitlines() if line and not line.startswith(("key", "of a s"))]
     assert keys[:2] == ["name", "baselines.rankboost.rounds"]
     assert all(key == "name" or key.startswith("baselines.rankboost.") for key in keys)
-
-
-@pytest.mark.parametrize("width", [80, 200])
-@pytest.mark.parametrize("arguments", [["options"], ["run", "quick.toml", "-n"], ["sweep", "sweep.toml", "-n"]])
-def test_tables_fit_the_terminal(workplace, monkeypatch, capsys, arguments, width):
-    monkeypatch.setattr("trainers.commands._stdout", lambda: Console(width=width))
-    lines = said(capsys, *arguments).splitlines()
-    assert max(map(len, lines)) <= width
-    assert not any("…" in line for line in lines)
-    if arguments == ["options"]:
-        assert all(any(line.startswith(key) for line in lines) for rows in keys_of().values() for key, *_ in rows)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from scripts.paper import __main__ as paper
-from scripts.paper.experiments import Ranking, larger, level_gains, ranked_bases
+from scripts.paper.experiments import Ranking, larger, ranked_bases
 from tests.trainers.sweep_results import Made
 from trainers.report.evidence import Evidence
 from trainers.report.options import option_tables
@@ -191,13 +191,6 @@ def test_no_difference_is_said_plainly():
     assert "The one difference, on a, is not significant (p = " in verdict_text(single.gains["test"], STAGE, "it", 2)
 
 
-def test_one_split_tests_nothing():
-    results = sweep({"a": 1.0}, splits=1).results
-    found = part(results, "Does the proven")
-    assert "It is too early to compare the exact stage with its base ranker on the test sets" in found
-    assert advice(Evidence(results)).startswith("**It is too early to say whether reranking helps")
-
-
 def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     page = build_page(sweep({"a": 1.0}, splits=3).results)
     answer, picture, table, *_ = page.summary
@@ -205,18 +198,6 @@ def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     assert picture.name == "gain_by_k"
     assert table.header[:5] == ["data set", "K", "base ranker", "reranked", "difference on test"]
     assert picture not in [block for section in page.sections for block in section.blocks]
-
-
-def test_gains_over_data_sets():
-    results = sweep(dict(zip(MANY, [0.1, 0.2, -0.1, 0.4, 0.5, 0.3, 0.6], strict=True)), lengths=(50,)).results
-    (gain,) = level_gains(Evidence(results))
-    means = np.array([0.1, 0.2, -0.1, 0.4, 0.5, 0.3, 0.6]) + NOISE.mean()
-    assert gain.test == pytest.approx(100 * means / 22.5)
-    assert gain.p == pytest.approx(scipy.stats.wilcoxon(means).pvalue)
-    assert gain.survives == pytest.approx((means.mean() / 22.5) / (2 / 20))
-    few = level_gains(Evidence(sweep({"a": 1.0, "b": 1.0}).results))
-    assert all(math.isnan(one.p) for one in few)
-    assert len(few) == 2
 
 
 def test_the_base_ranker_is_the_one_that_the_grid_names():

@@ -200,18 +200,6 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
     }
 
 
-def test_the_trials_are_compared(found):
-    table = pd.read_csv(found.folder / "trials.csv", index_col="trial")
-    assert table["value"].tolist() == found.trials["value"].tolist()
-    best = found.trials["value"].idxmax()
-    assert found.answer.startswith(f"**Best of 5 trials** (trial {best})")
-    header, rows = found.table(3)
-    assert header[:2] == ["trial", "auc"]
-    assert rows[0][:2] == [str(best), f"{found.value:.4f}"]
-    assert len(rows) == 3
-    assert repr(found) == f"<Tuning 'search': 5 trials of {found.method}, best auc {found.value:.4f}>"
-
-
 def test_the_journal_is_a_study_of_optuna(found):
     import optuna
     from optuna.storages.journal import JournalFileBackend

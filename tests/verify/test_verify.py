@@ -1087,3 +1087,20 @@ def test_it_runs_on_a_bare_python(tmp_path):
     # modules of the library beside it shadow none of Python's that it needs
     beside = subprocess.run([sys.executable, str(PROGRAM), path], capture_output=True, text=True, check=True)
     assert beside.stdout.startswith("optimal:")
+
+
+@pytest.mark.parametrize("place", ["value", "problem", "other"])
+def test_deep_brackets_and_long_numbers_in_a_field_end_in_one_line(place, tmp_path, capsys):
+    content = by_hand(None)
+    content[place] = "DEEP"
+    for depth in (10, 400, *range(900, 1000, 7), 2000):  # one of these meets the limit behind the reader of JSON
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', "[" * depth + "]" * depth))
+        assert verify.main([path]) in (1, 2)
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+    for number in ("1" * 4000, "-" + "9" * 4000, "1e999999999", "1." + "1" * 100_000, "NaN", "-Infinity"):
+        path = written(tmp_path, json.dumps(content).replace('"DEEP"', number))
+        assert verify.main([path]) == 1
+        out, err = capsys.readouterr()
+        assert (out, err.count("\n")) == ("", 1)
+        assert len(err) < 300
