@@ -3,13 +3,11 @@
 import itertools
 
 import numpy as np
-import pytest
 
 from tests.reference import (
     PRICES,
     STATISTICS,
     TIES,
-    cell_optimum,
     cells,
     random_instance,
     resolved_ranks,
@@ -39,16 +37,6 @@ def test_every_cell_that_sampling_finds_is_enumerated_and_none_twice():
 
 
 # --- optima ----------------------------------------------------------------------------------------------------
-
-
-def test_no_sampled_weights_and_no_lower_dimensional_cell_beat_the_optimum():
-    for seed in range(102):
-        p = random_instance(seed)
-        value, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties)
-        everywhere, _ = cell_optimum(p.X, p.y, p.statistic, p.C, p.ties, faces=True)
-        assert everywhere == pytest.approx(value, abs=1e-12)
-        for w in itertools.product((-1.0, -0.5, 0.0, 0.25, 1.0), repeat=p.d):
-            assert p.evaluate(w) <= value + 1e-9
 
 
 def test_instances_cover_what_they_promise():

@@ -76,6 +76,24 @@ def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
         assert found.total("map") == pytest.approx(mean, abs=1e-12)
 
 
+def test_values_are_those_of_ir_measures(tmp_path):
+    ir_measures = pytest.importorskip("ir_measures")
+    pytest.importorskip("pytrec_eval")
+    run, qrels = random_files(tmp_path)
+    names = ["nDCG@10", "P@5", "AP", "AP@10", "RR", "R@20", "Rprec", "Success@10", "Bpref", "NumRet", "NumRel"]
+    names += ["NumRet(rel=1)"]
+    found = evaluated(run, qrels, names)
+    measures = [ir_measures.parse_measure(name) for name in names]
+    theirs = ir_measures.calc_aggregate(
+        measures, list(ir_measures.read_trec_qrels(str(qrels))), list(ir_measures.read_trec_run(str(run)))
+    )
+    shared = len(found.queries) / (len(found.queries) + 1)  # it counts a query that is not in the run as 0
+    for name, measure in zip(names, measures, strict=True):
+        factor = 1 if name.startswith("Num") else 1 / shared
+        if name != "NumRel":
+            assert found.total(name) == pytest.approx(theirs[measure] * factor, abs=1e-12), name
+
+
 def test_the_command(tmp_path, capsys):
     (tmp_path / "run").write_text("q1 Q0 a 1 0.5 x\nq1\tQ0 b 2 0.5 x\nq1 Q0 c 9 0.9 x\nq9 Q0 c 1 1 x\n")
     (tmp_path / "qrels").write_text("q1 0 a 1\nq1 0 d 1\nq1 0 c 0\nq7 0 a 1\n")
