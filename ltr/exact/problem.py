@@ -192,7 +192,7 @@ class Problem:
 
     # --- what follows from it ----------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def sides(self) -> LinearConstraints:
         """The side constraints, without rows where there are none."""
         return self.constraints or LinearConstraints(np.zeros((0, self.d)), np.zeros(0))
