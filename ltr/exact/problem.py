@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -192,10 +192,10 @@ class Problem:
 
     # --- what follows from it ----------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def sides(self) -> LinearConstraints:
         """The side constraints, without rows where there are none."""
-        return self.constraints or LinearConstraints(np.zeros((0, self.d)), np.zeros(0))
+        return self.constraints or _no_sides(self.d)
 
     @property
     def linear(self) -> bool:
@@ -363,6 +363,12 @@ class Problem:
         """Return labels and gain for another statistic: labels that are gains as they are, or those of the problem."""
         of = {"y": labels, "gain": "linear" if statistic.kind.share_of else np.copy}
         return {name: getattr(self, name) for name in of} if labels is None else of
+
+
+@lru_cache(maxsize=16)
+def _no_sides(d: int) -> LinearConstraints:
+    """Return side constraints of d weights without rows."""
+    return LinearConstraints(np.zeros((0, d)), np.zeros(0))
 
 
 class Demanded(NamedTuple):
