@@ -43,7 +43,7 @@ for kind in "${kinds[@]}"; do
     rm -rf "$copy"
     mkdir -p "$copy"
     cp -r ltr trainers tests scripts pyproject.toml "$copy"
-    rm -f "$copy"/ltr/native/_core.*
+    rm -f "$copy"/ltr/native/_core*.so
     .venv/bin/cmake -S ltr/native -B "build/$kind" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=g++ \
         -DLTR_SANITIZE="$flags" -DCMAKE_LIBRARY_OUTPUT_DIRECTORY="$copy/ltr/native" \
         -DPython_EXECUTABLE="$checkout/.venv/bin/python" >/dev/null
