@@ -268,7 +268,7 @@ def _fit_exact(
     more_starts: Sequence[Sequence[float]],
     threads: int | None,
 ) -> Fitted:
-    train, bound = task.split.train, binding_demands(task.config, task.split.feature_names)
+    train, bound = task.split.train, binding_constraints(task.config, task.split.feature_names)
     if base is None or bound is not None:  # under constraints it is fitted anew
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         if bound is None:
@@ -426,12 +426,12 @@ def first_stage_ranker(
     return LogisticRegressionRanker(**options)
 
 
-def binding_demands(config: Config, columns: Sequence[str]) -> WeightConstraints | None:
+def binding_constraints(config: Config, columns: Sequence[str]) -> WeightConstraints | None:
     """Return the constraints that bind the exact stage and its base; None without any, or where no base orders rows."""
     section = config.exact
-    demands = read_constraints(len(columns), columns, **section.column_demands())
+    constraints = read_constraints(len(columns), columns, **section.column_constraints())
     alone = section.top_k == "full" and not section.choose and section.base_score is False
-    return demands if section.enabled and demands and not alone else None
+    return constraints if section.enabled and constraints and not alone else None
 
 
 def unsaved_because(ranker: Any) -> str:  # noqa: ANN401  (any ranker)
@@ -466,7 +466,7 @@ def two_stage_ranker(
     """Return the exact stage on top of a base ranker, not yet fitted; `columns` name the features."""
     section = config.exact
     options = section.model_dump(exclude={*_NOT_OF_THE_RANKER, *LIMITS})
-    options |= read_constraints(len(columns), columns, **section.column_demands()).parameters
+    options |= read_constraints(len(columns), columns, **section.column_constraints()).parameters
     if threads is not None:
         # an object has the number of threads; auto chooses weight_space for every problem
         solver = METHODS["weight_space" if section.method == "auto" else section.method]

@@ -120,7 +120,7 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
         raise TableError(table.where, [*kept, *problems], given=table.given)
     table, config = _without_ids(table, config)
-    if any([*config.exact.column_demands().values(), config.exact.demands]) and (
+    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
         findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
     ):
         raise ConfigError("ltr rank", findings)
@@ -250,11 +250,11 @@ def rank_given(given: Given, display: Display) -> Ranking:
     hits = int((part.y > 0).sum())
     display.note(f"{name_of(table.where)}: {len(part.y):,} rows with a label, {hits:,} of them hits")
 
-    def fitted(demands: WeightConstraints | None, what: str) -> AutoRanker:
+    def fitted(constraints: WeightConstraints | None, what: str) -> AutoRanker:
         ranker = first_stage_ranker(config, AUTO)
         assert isinstance(ranker, AutoRanker)
-        if demands is not None:
-            ranker.set_params(**demands.parameters)
+        if constraints is not None:
+            ranker.set_params(**constraints.parameters)
         display.begin(what, None)
         frame = pd.DataFrame(part.X, columns=names, copy=False)
         try:
@@ -263,8 +263,8 @@ def rank_given(given: Given, display: Display) -> Ranking:
             raise RunError(f"{table.where}: {error}") from None
         return ranker
 
-    demands = read_constraints(len(names), names, **config.exact.column_demands())
-    auto = fitted(demands, "comparing methods")
+    constraints = read_constraints(len(names), names, **config.exact.column_constraints())
+    auto = fitted(constraints, "comparing methods")
     assert auto.out_of_fold_ is not None
     known = np.flatnonzero(~np.isnan(auto.out_of_fold_[0]))  # with times, the first rows have no scores
     if part.group is None and auto.comparison_.similar is not None:
@@ -276,12 +276,12 @@ def rank_given(given: Given, display: Display) -> Ranking:
     outcome: list[str] = []
     if config.exact.demands:
         display.begin("ranking under the demands", None)
-        ranker, scores, outcome = _under_constraints(config, auto, part, table, names)
+        ranker, scores, outcome = _under_demands(config, auto, part, table, names)
         if ranker is not auto:
             free = auto.prepare_with(preparation), evidence
             evidence = evidence_of(config, tested, names, scores[None, known])
     ranker.prepare_with(preparation)
-    if demands and (len(part.y) <= _PRICED if price is None else price):
+    if constraints and (len(part.y) <= _PRICED if price is None else price):
         without = fitted(None, "comparing methods without the constraints")
         assert without.out_of_fold_ is not None
         without.prepare_with(preparation)
@@ -293,7 +293,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
 
 
-def _under_constraints(
+def _under_demands(
     config: Config, auto: AutoRanker, part: Part, table: Table, names: Sequence[str]
 ) -> tuple[Ranker, FloatArray, list[str]]:
     """Return a ranker that meets the demands on the list of the labelled rows, `part` of `table`.

@@ -294,7 +294,7 @@ class TwoStageRanker(Ranker):
         """Return a base, not yet fitted, with the constraints of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
-        and checked afterwards. Raises ValueError for a ranker that never satisfies some demand.
+        and checked afterwards. Raises ValueError for a ranker that never satisfies one of them.
         """
         if (on_columns := self._weight_constraints()) is None:
             return base

@@ -166,7 +166,7 @@ def findings(cells: Sequence[Json]) -> Iterator[str]:
         worst, loss = min(((data, gains(c, best)) for data, c in _by_data(own).items()), key=lambda one: one[1].mean)
         yield f"{title}: fixed beforehand, {best} is best, {percent(gains(own, best).mean)}; least on {worst}, {loss}"
         if (oracle := gains(own, "oracle").mean) > 0:
-            yield f"{title}: of the oracle's gain the choice has {share(gains(own).mean / oracle)}"
+            yield f"{title}: the choice reaches {share(gains(own).mean / oracle)} of the oracle's gain"
     for title, own in [*_titled(cells), ("all", list(cells))]:
         ratios = (
             np.array([c["seconds"][CHOSEN] / max(c["seconds"][name], 1e-3) for c in own]) for name in (TIMED, FULL)

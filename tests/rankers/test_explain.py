@@ -12,24 +12,20 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 import ltr
-from ltr.exact import Limits
 from ltr.rankers import (
-    ExactRanker,
     LogisticRegressionRanker,
     RankBoostRanker,
     Ranker,
-    ReproducibleSearch,
     ScoreColumn,
     SurrogateRanker,
     TwoStageRanker,
 )
-from tests.rankers.travelling import reloaded
+from tests.rankers.travelling import STAGE, reloaded
 from trainers.cli import main
 from trainers.ranking import Ranking
 from trainers.run.folder import find_run
 from trainers.run.predict import explain_rows, predict_csv
 
-STAGE = ExactRanker(limits=Limits(node_limit=20), method=ReproducibleSearch(restarts=2))
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
 ONE_STAGE = [SurrogateRanker(), LogisticRegressionRanker(), RankBoostRanker(20), STAGE]
 TWO_STAGES = [

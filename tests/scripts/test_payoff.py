@@ -68,7 +68,7 @@ def test_the_findings_name_tables():
         "full is shown to lose on haberman (-6.0% ± 0.58)",
         "chosen has 75% of its gain",
         "+ 1 is best, +1.2%",
-        "of the oracle's gain the choice has 17%",
+        "the choice reaches 17% of the oracle's gain",
         "4.0 times, at most 4.0 that of spread 0.45, 2.0 times",
         "held in 94% of 16 pairs",
     ):

@@ -645,8 +645,8 @@ class ExactConfig(Section):
         """The column of scores that is the base, None where a method of the run is."""
         return self.base_score if isinstance(self.base_score, str) else None
 
-    def column_demands(self) -> dict[str, Any]:
-        """Return what is demanded of the weights, as `ltr.weight_constraints.read_constraints` takes it."""
+    def column_constraints(self) -> dict[str, Any]:
+        """Return the constraints on the weights of columns, as `ltr.weight_constraints.read_constraints` takes it."""
         return {name: getattr(self, name) for name in CONSTRAINTS}
 
     def measured(self) -> dict[str, ListDemand]:

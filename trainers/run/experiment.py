@@ -23,7 +23,7 @@ from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, write_atomic, writing
 from trainers.loggers import check_loggers
-from trainers.methods import INTERRUPTED, binding_demands
+from trainers.methods import INTERRUPTED, binding_constraints
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
@@ -189,7 +189,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     config, base, top = context.config, None, None
     # an exact stage that corrects a fitted base cuts its list by other scores: those out of fold
     own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
-    bound = binding_demands(config, context.split.feature_names)
+    bound = binding_constraints(config, context.split.feature_names)
     if config.exact.enabled:
         each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
         top = f"{context.top} of {config.base}{each}"
@@ -238,7 +238,7 @@ def _note_on_weights(config: Config) -> str:
 def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
     """Return which constraints hold, and which methods do not satisfy them; an empty text without constraints."""
     columns = context.split.feature_names
-    bound = binding_demands(context.config, columns)
+    bound = binding_constraints(context.config, columns)
     if bound is None:
         return ""
     lines, against = [], []

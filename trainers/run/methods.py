@@ -27,7 +27,7 @@ from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Loggers
-from trainers.methods import INTERRUPTED, Watch, binding_demands, fit, unsaved_because
+from trainers.methods import INTERRUPTED, Watch, binding_constraints, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
@@ -75,7 +75,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
     options: dict[str, Any] = {}
     if exact:
-        bound = binding_demands(config, context.split.feature_names) is not None
+        bound = binding_constraints(config, context.split.feature_names) is not None
         options["base"] = None if bound else _base_ranker(context)
         linear = (record for record in records if record["weights"] is not None)
         options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}

@@ -113,7 +113,7 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
     read_constraints(
         len(columns),
         columns,
-        **exact.column_demands(),
+        **exact.column_constraints(),
         on_error=lambda field, rule, value: findings.append(Finding(f"exact.{field}", rule, value)),
     )
     return findings + _findings_of_demands(config, *whole)
@@ -146,18 +146,18 @@ def _findings_of_base(config: Config, split: Split) -> Iterator[Finding]:
         return
     from ltr.rankers.constrained import check_possible
     from ltr.rankers.constraint_checks import why_refused
-    from trainers.methods import binding_demands, first_stage_ranker
+    from trainers.methods import binding_constraints, first_stage_ranker
 
-    if (demands := binding_demands(config, split.feature_names)) is None:
+    if (constraints := binding_constraints(config, split.feature_names)) is None:
         return
     try:
         if config.exact.integer is None:
-            check_possible(demands, doubles(split.train.X), split.feature_names)
+            check_possible(constraints, doubles(split.train.X), split.feature_names)
     except ValueError as error:
         yield Finding("exact.required", str(error).removeprefix("required: "), list(config.exact.required))
         return
     base = first_stage_ranker(config, config.base, columns=split.feature_names)
-    if told := why_refused(base, demands, split.feature_names):
+    if told := why_refused(base, constraints, split.feature_names):
         key = "base" if config.exact.score_column is None else "base_score"
         remedy = "logistic regression and a linear loss such as ranknet can be fitted under them"
         yield Finding(f"exact.{key}", f"{told}: {remedy}", config.exact.score_column or config.base)
