@@ -5,7 +5,6 @@
 
 #include "../module.h"
 #include "bounds.h"
-#include "operating_points.h"
 #include "opposites.h"
 #include "probing.h"
 #include "search.h"
@@ -202,44 +201,6 @@ bool hinge_first(Workspace& work, const BoundSpace& bound, std::int64_t target) 
   return hinge_bound(space, work, box, needed).outcome == Outcome::kClosed;
 }
 
-// A search of operating points and the arrays that it reads.
-struct BoundPoints {
-  BoundPoints(Rows<double> points, Vector<std::uint8_t> positive, std::size_t levels, double margin, double reach)
-      : points(points), positive(positive), search(view(points), view(positive), levels, margin, reach) {}
-  Rows<double> points;
-  Vector<std::uint8_t> positive;
-  OperatingPoints search;
-};
-
-void make_points(BoundPoints* self, Rows<double> points, Vector<std::uint8_t> positive, std::size_t levels,
-                 double margin, double reach) {
-  require(points.shape(0) == positive.shape(0), "one row per point");
-  require(points.shape(0) > 0 && points.shape(1) > 0, "some points");
-  require(levels > 0 && levels <= OperatingPoints::kMostLevels, "1 to 8 levels");
-  require(margin > 0.0 && reach >= 1.0, "a margin above 0, and weights of up to 1 or more");
-  new (self) BoundPoints(points, positive, levels, margin, reach);
-}
-
-void start_points(BoundPoints& bound, Vector<std::int64_t> above, Rows<std::int64_t> loss, std::int64_t required) {
-  const std::span<const std::int64_t> levels = view(above);
-  require(levels.size() == bound.search.levels() && loss.shape(0) == levels.size(), "one row per level");
-  require(loss.shape(1) == index(bound.search.members()) + 1, "one loss per number of positives");
-  require(required > 0, "a loss above 0");
-  bound.search.start(levels, view(loss), required);
-}
-
-nb::tuple advance_points(BoundPoints& bound, std::int64_t allowance, Vector<std::uint8_t> stop) {
-  require(stop.shape(0) == 1, "one byte to stop by");
-  OperatingPoints::Progress progress;
-  const std::int64_t before = bound.search.spent();
-  {
-    const nb::gil_scoped_release release;
-    progress = bound.search.advance(allowance, Stop(view(stop)));
-  }
-  return nb::make_tuple(static_cast<int>(progress), bound.search.spent() - before, bound.search.nodes,
-                        bound.search.pool());
-}
-
 }  // namespace
 
 void bind_weight_space(nb::module_& module) {
@@ -263,22 +224,6 @@ void bind_weight_space(nb::module_& module) {
       .def("hinge_bound", &hinge_first, nb::arg("space"), nb::arg("target"),
            "Return whether a hinge bound closes that box at a target.")
       .def_prop_ro("box", &first_box, "What is known of that box.");
-  nb::class_<BoundPoints>(module, "OperatingPoints",
-                          "A proof that weights lose positives to negatives; see ``weight_space/operating_points.h``.")
-      .def("__init__", &make_points, nb::arg("points"), nb::arg("positive"), nb::arg("levels"), nb::arg("margin"),
-           nb::arg("reach"))
-      .def("start", &start_points, nb::arg("above"), nb::arg("loss"), nb::arg("required"),
-           "Begin to prove that no weights lose less than `required`.")
-      .def("advance", &advance_points, nb::arg("allowance"), nb::arg("stop").noconvert(),
-           "Go on; return 0 if the allowance is used up, 1 if it is proven, 2 if the levels do not suffice; then the\n"
-           "work, the nodes and the infeasible subsystems so far.")
-      .def(
-          "learn_from",
-          [](BoundPoints& to, const BoundPoints& from) {
-            require(to.points.shape(0) == from.points.shape(0), "the same points");
-            to.search.learn_from(from.search);
-          },
-          nb::arg("other"), "Take over the infeasible subsystems of a search of the same points with a single level.");
   module.def(
       "find_opposites",
       [](const Rows<float>& directions, const OutRows<std::int32_t>& partner, const OutRows<float>& distance) {
