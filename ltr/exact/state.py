@@ -6,7 +6,6 @@ Solvers offer weights and prove bounds; this module alone decides the status of 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import signal
@@ -106,10 +105,9 @@ class Stopped(Exception):  # noqa: N818 - a request, not an error
 
 
 def scalable(problem: Problem) -> bool:
-    """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
+    """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible; it never lowers the objective.
 
-    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms minus their tolerance,
-    which grows with them. Scaling up never lowers the objective either (`ltr.exact.reranking`).
+    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0; so it is with the tolerance of the terms.
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
@@ -132,7 +130,6 @@ class SolveState:
     """The state of a solve: what is known so far.
 
     Attributes:
-        problem, limits, memory: the problem, and the limits of the solve.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
@@ -169,16 +166,6 @@ class SolveState:
     def seconds(self) -> float:
         """Seconds since the solve started."""
         return time.monotonic() - self._started
-
-    @contextlib.contextmanager
-    def clock_stopped(self) -> Iterator[None]:
-        """A context whose time and memory do not count, for what the first solve of a process imports."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._started += time.monotonic() - began
-            self.memory = Memory(self.limits.memory_limit)
 
     @property
     def remaining(self) -> float:

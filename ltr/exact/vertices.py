@@ -1,19 +1,17 @@
 r"""Vertices of small boxes: weights at which score differences equal the margin exactly.
 
 Where some pairs have ``w·δ = margin`` at a point, branch and bound makes boxes around it ever smaller without deciding
-these pairs: at the point all may be won, and next to it one of them is lost. Such points are common where features are
-small whole numbers and the margin is one of their differences. Their weights have simple ratios, or are the rational
-solution of d of these equations.
+these pairs: at the point all may be won, and next to it one of them is lost. Such weights have simple ratios, or are
+the rational solution of d of these equations.
 
 **The largest value on a box.** Every pair is won on a closed half-space, and winning one more never lowers the value,
-nor the statistic of a demand.
-The objective is constant on the open faces of the arrangement of the planes ``w·δ = margin * steps`` of the undecided
-pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the boundary of a face it is never smaller. So
-the largest value is attained at a vertex of the arrangement. Where there are few vertices, all are evaluated in
-rational arithmetic. A vertex need not be a float64 vector, so the weights offered are the middle of the best vertices,
-which lies inside the region that they span, and float64 neighbours of one of them.
-The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer.
-Side constraints are loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
+nor the statistic of a demand. The objective is constant on the open faces of the arrangement of the planes
+``w·δ = margin * steps`` of the undecided pairs, the sides of the box, ``w_j = 0`` and the side constraints; on the
+boundary of a face it is never smaller. So the largest value is attained at a vertex of the arrangement. Where there are
+few vertices, all are evaluated in rational arithmetic. A vertex need not be a float64 vector, so the weights offered
+are the middle of the best vertices, which lies inside the region that they span, and float64 neighbours of one of them.
+The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer. Side constraints are
+loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
 
     Where its vertices take too much work, the answer is that of a simplex around it, which is at least as large, or
-    None if its vertices do, too. The limits of `state` apply.
+    None if its vertices do, too.
     """
     levels, sizes = problem.all_levels(state.check)
     box = _Box(problem, levels, sizes, low, high)

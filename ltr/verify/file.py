@@ -37,6 +37,7 @@ DATA = {"X", "qid", "pairs", "pair_weights", *LABELS}
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
 FILE |= {"weights": ([float],), "problem": KINDS, "proof": ({"bound": (float,), "partition": [str]},)}
 MAX_STEPS = 2000  # largest number of steps in millions: of some, Python takes a few million per second
+ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 DEMAND_TOLERANCE = Fraction(1e-9)  # how far a statistic may be below what is asked of it, as a share of that
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 

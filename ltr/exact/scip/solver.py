@@ -5,10 +5,9 @@ and every value is recomputed by the problem. Weights that violate a side constr
 accepted as they are: `offer_solution` then looks for the middle of their cell, the set of weights that win the same
 pairs.
 
-*Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, of relative size
-margin / M, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a
-bound below the optimum with SCIP's separators, none of 900 without; and they hardly improve the bound of such models.
-So they are off.
+*Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, and SCIP rounds cuts: on
+random lists with margin / M near 3e-8, one solve in fifty ended with a bound below the optimum with SCIP's separators,
+none of 900 without. They hardly improve the bound of such models, so they are off.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
 max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) is rejected. For
@@ -27,7 +26,7 @@ from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr
 
 from ltr.exact import tuning
 from ltr.exact.largest_margin import deepest
-from ltr.exact.local_search import load_search, search_instead, search_locally
+from ltr.exact.local_search import search_instead, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
@@ -150,11 +149,6 @@ class ScipSolver:
         if problem.margin < least:
             rule = f"at least {least:.6g} for SCIP with these features"
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
-
-    def prepare(self) -> None:
-        """Load the local search."""
-        if self.local_search > 0:
-            load_search()
 
     def run(self, state: SolveState) -> Ending:
         """Search locally, then branch and bound."""

@@ -8,9 +8,9 @@ bound. `Subtrees` tells on the way whether a target will be done in time; where 
 *Demands.* The bound of the problem without them holds for both, and its boxes have fewer pairs. So it is searched at
 all targets that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
 
-*Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (`ltr.verify` has the
-proof), which need no pairs of two positives. So their boxes are searched first. Where the optima agree, as they do
-unless positives tie, that suffices.
+*Subranks.* At any weights the statistic with Subranks is at most the one with ResolvedRanks (``docs/maths.md``), which
+need no pairs of two positives. So their boxes are searched first. Where the optima agree, as they do unless positives
+tie, that suffices.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ltr.exact.local_search import SearchBeside
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
+from ltr.exact.supports import Sets
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, Outcome, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, box_around, memory_needed, space_of, spaces_of
-from ltr.exact.weight_space.supports import Sets
 
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
 _NARROW = "the boxes left are too narrow to decide"
@@ -37,10 +37,7 @@ _ATTAINED = "the bound is attained"
 
 
 def out_of_reach(state: SolveState) -> Ending | None:
-    """Return why a problem is too large for a proof within the memory left and the time limit, or None if it is not.
-
-    The time that is left does not matter: the answer does not depend on the speed of the machine.
-    """
+    """Return why a problem is too large for a proof within the memory left and the whole time limit, or None."""
     problem, left = state.problem, state.memory.left
     pairs, needed = problem.pair_count, memory_needed(problem, threads=1)
     bound = "the bound is that of a perfect order"
@@ -99,7 +96,6 @@ class Proof:
     does not suffice.
 
     Attributes:
-        state: the solve that it belongs to.
         problem: the problem that is searched, whose value is at least that of the state's problem at any weights.
         zero_value: its value at w = 0, which no box covers; -inf where w = 0 is not allowed.
         searchable: that problem in the coordinates that are searched.
