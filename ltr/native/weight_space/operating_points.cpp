@@ -68,6 +68,10 @@ OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const st
       negatives_by_uses_(levels),
       score_(block_ * 64 * levels),
       states_(subsystems_.rows()) {
+  require(points.rows == positive.size(), "one row per point");
+  require(points.rows > 0 && points.columns > 0, "some points");
+  require(levels > 0 && levels <= kMostLevels, "1 to 8 levels");
+  require(margin > 0.0 && reach >= 1.0, "a margin above 0, and weights of up to 1 or more");
   for (std::size_t p = 0; p < points_; ++p) {
     set(all_, p);
     if (positive_[p] == 0) continue;
@@ -78,8 +82,11 @@ OperatingPoints::OperatingPoints(Matrix<const double> points, std::span<const st
 
 void OperatingPoints::start(std::span<const std::int64_t> above, Matrix<const std::int64_t> loss,
                             std::int64_t required) {
+  require(above.size() == levels_ && loss.rows == levels_, "one row per level");
+  require(loss.columns == index(members_) + 1, "one loss per number of positives");
+  require(required > 0, "a loss above 0");
   above_.assign(above.begin(), above.end());
-  loss_.assign(loss.data, loss.data + loss.rows * loss.columns);
+  loss_.assign(loss.all().begin(), loss.all().end());
   required_ = required;
   found_ = false;
   Node root;
@@ -372,6 +379,7 @@ void OperatingPoints::learn(const std::vector<Subsystems::Literal>& rows, bool o
 }
 
 void OperatingPoints::learn_from(const OperatingPoints& other) {
+  require(points_ == other.points_, "the same points");
   if (other.levels_ != 1) return;
   std::vector<std::vector<Subsystems::Literal>> clauses;
   std::uint64_t& learned = learned_[&other];
