@@ -11,7 +11,7 @@ checkout="$PWD"
 # the tests that run compiled kernels
 areas=(
     arcs card_demands card_search cards central certificate demand foreign gbdt hosted levels line_search listwise
-    local_search loss_invariants max_nonzeros metrics native_losses native_weight_space operating_points points probing
+    local_search loss_invariants max_nonzeros metrics native_losses native_weight_space points probing
     scores supports survival trec weight_space whole_numbers
 )
 shopt -s nullglob globstar

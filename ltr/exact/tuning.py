@@ -94,28 +94,6 @@ REGIONS = 7  # largest number of boxes that become nodes of SCIP alone
 REGION_WORK = 1_000_000  # pairs examined per node of SCIP at first
 REGION_SHARE = 1 / 32  # pairs examined per node later on, as a share of all examined so far
 
-# --- Operating points ------------------------------------------------------------------------------------------------
-
-POINTS_ROWS = 200  # most rows of a list with bounds from operating points
-POINTS_FEATURES = 5  # least features; with fewer, boxes are quicker
-# negatives that may stand above the positives of a level, in the order in which levels are added
-POINTS_LEVELS = (0, 8, 3, 15, 5, 24, 1, 11)
-POINTS_FIRST_LEVELS = 2  # levels at first: two prove most in the first seconds
-POINTS_GROWTH = 1.03  # growth of the loss to be proven
-POINTS_SHARE = 1 / 16  # share of the time while boxes prove more
-POINTS_LEADING_SHARE = 1 / 2  # share of the time while boxes prove less
-POINTS_SECONDS = 0.1  # seconds of a call, about
-POINTS_FIRST = 10_000_000  # work of the first call: some hundredths of a second
-POINTS_EFFORT = 20_000_000  # work of the first round
-POINTS_MORE = 2.0  # its growth from round to round
-POINTS_FEWER = 3.0  # fall of the share of work on several levels that proves nothing
-POINTS_LEAST_SHARE = 0.05  # the least such share
-POINTS_PROOF = 200_000.0  # least work expected of a proof
-POINTS_HARDER = 2.0  # growth of the work from one proof of a level to the next
-POINTS_PATIENCE = 3.0  # excess of the expected work at which a level is left
-POINTS_TRIAL = 3.0  # seconds in which boxes have to prove more, or have only a small share of the time
-POINTS_WAIT = 4.0  # times what a target is expected to take, before boxes make way for operating points
-
 # --- Local search ----------------------------------------------------------------------------------------------------
 
 RESTARTS = 300  # ascents from perturbed local optima, after those from the starting points

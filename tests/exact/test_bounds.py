@@ -17,9 +17,7 @@ import pytest
 
 from ltr.exact import LinearConstraints, RerankProblem, Status, tuning
 from ltr.exact.state import Ending, Limits, SolveState, Stopped
-from ltr.exact.weight_space import WeightSpaceSearch, operating_points, search
-from ltr.exact.weight_space.operating_points import OperatingPointBounds
-from ltr.exact.weight_space.space import BEYOND, space_of
+from ltr.exact.weight_space import WeightSpaceSearch
 from tests.reference import cell_optimum_gap
 from tests.tiers import examples
 
@@ -129,7 +127,7 @@ def instance(seed: int) -> Instance:
 
 
 def searched(problem: RerankProblem, nodes: int) -> tuple[SolveState, Status]:
-    """Search some boxes with operating points beside them; return the state and how it ended."""
+    """Search some boxes; return the state and how it ended."""
     state = SolveState(problem, Limits(time_limit=60, node_limit=nodes))
     state.offer(np.zeros(problem.d))
     try:
@@ -146,13 +144,6 @@ def check(seed: int) -> str:
     """Raise AssertionError if a bound of this instance is wrong; return how the search ended."""
     problem, value, optimum = instance(seed)
     least = value - 1e-12 * max(abs(value), abs(problem.trivial_bound))
-    if operating_points.apply_to(problem):
-        searchable = space_of(problem)
-        bounds = OperatingPointBounds(problem, searchable)
-        for _ in range(2):
-            if not bounds.finished:
-                bounds.advance(-BEYOND)
-        assert max(searchable.objective(bounds.bound), float(problem.evaluate(np.zeros(problem.d)))) >= least, seed
     state, status = searched(problem, nodes=12)
     assert state.bound >= least, (seed, status)
     assert not (status is Status.OPTIMAL and state.value < least), seed
@@ -162,18 +153,8 @@ def check(seed: int) -> str:
 
 @pytest.fixture(autouse=True)
 def forced(monkeypatch):
-    force(monkeypatch.setattr)
-
-
-def force(change):
-    """Let operating points apply to any number of features, and have as much time as they can use."""
-    for name, value in (("FEATURES", 1), ("SHARE", math.inf), ("LEADING_SHARE", math.inf)):
-        change(tuning, f"POINTS_{name}", value)
-    for name, value in (("FIRST", 200_000), ("SECONDS", 0.004)):
-        change(tuning, f"POINTS_{name}", value)
     for name in ("WORK", "WORK_AROUND"):  # vertices take most of the time, and have tests of their own
-        change(tuning, f"VERTICES_{name}", 5_000)
-    assert search.points_apply_to is operating_points.apply_to
+        monkeypatch.setattr(tuning, f"VERTICES_{name}", 5_000)
 
 
 def test_no_bound_is_below_what_weights_reach():

@@ -1,7 +1,6 @@
 import functools
 import itertools
 import math
-import re
 import signal
 
 import numpy as np
@@ -105,8 +104,7 @@ def test_linear_programs_decide_what_boxes_cannot(options):
     kernel, hosted = solve(p, KERNEL, Limits(time_limit=0.3)), solve(p, HOSTED, Limits(time_limit=60))
     assert hosted.status is Status.OPTIMAL
     assert kernel.value - 1e-9 <= hosted.value <= kernel.bound + 1e-9
-    nodes = int(re.search(r"(\d+) nodes of SCIP", hosted.message)[1])
-    assert nodes > 2 * p.d  # the faces of one round
+    assert kernel.status is Status.TIME_LIMIT
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.risk_sets import search_sets, work_of
 from ltr.exact.risk_starts import offer_starts, polish
 from ltr.exact.scip.base import Constraints, Expression, Guard, ScipSolution, Variable
-from ltr.exact.scip.solver import FEASTOL, STATUS, Watcher, attempt, configure, optimize
+from ltr.exact.scip.solver import FEASTOL, Watcher, attempt, configure, ending_of, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
 
@@ -227,11 +227,8 @@ class Host:
         self.guard.check()
         claim = optimize(self.model, state)
         self.guard.check()
-        status = STATUS[claim]
-        if status is None or claim == "optimal":
-            return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}")
         if claim != "infeasible":
-            return Ending(status)
+            return ending_of(claim)
         if state.value == -math.inf:
             return Ending(Status.INFEASIBLE, NO_CARD)
         state.prove(state.value)

@@ -8,7 +8,6 @@ module                 contents
 `space`                the problem as compiled code reads it
 `supports`             sets of columns to search, where few may be used
 `coordinates`          the coordinates that are searched
-`operating_points`     bounds from how many positives can stand above all but j negatives, beside the boxes
 =====================  =================================================================================================
 
 What takes the time is written in C++, in ``ltr/native/weight_space/``:
@@ -22,8 +21,6 @@ header                 contents
 ``boxes.h``            boxes on the stack, the interval bounds of their open pairs, bound tightening
 ``workspace.h``        the memory of a thread
 ``space.h``            the problem as these read it
-``subsystems.h``       positives and negatives that no weights separate, by linear programming
-``operating_points.h`` branch and bound over which of them to give up
 =====================  =================================================================================================
 """
 
@@ -40,6 +37,7 @@ from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
+from ltr.exact.weight_space.supports import supports_of
 from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
@@ -47,7 +45,7 @@ __all__ = ["WeightSpaceSearch"]
 
 @dataclass(frozen=True)
 class WeightSpaceSearch:
-    """Local search, then branch and bound over boxes of weight space, in SCIP, until the value is proven.
+    """Local search, then branch and bound over boxes of weight space, until the value is proven.
 
     Attributes:
         threads: number of threads; None is one for each processor that the process may use.
@@ -55,8 +53,8 @@ class WeightSpaceSearch:
             if they promise fewer boxes: at first with 5 to 20 features, else during longer searches.
         local_search: share of the time given to the local search: at first, and then on one of the threads, beside the
             boxes; 0 skips it.
-        scip: whether SCIP runs the proof (`ltr.exact.scip.hosted`). Without it, everything else is the same, but side
-            constraints that link several weights can take far longer. Whole numbers and required columns, which the
+        scip: whether SCIP branches and solves linear programs (`ltr.exact.scip.hosted`) where side constraints link
+            several weights. Without it such problems can take far longer; whole numbers and required columns, which the
             model in SCIP does not have, are always searched without it.
 
     Raises:
@@ -92,10 +90,8 @@ class WeightSpaceSearch:
             )
 
     def prepare(self) -> None:
-        """Load HiGHS and SCIP."""
+        """Load HiGHS."""
         load_search()
-        if self.scip:
-            from ltr.exact.scip import hosted  # noqa: F401
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
@@ -148,11 +144,18 @@ class WeightSpaceSearch:
         if state.closed(claimed=False):
             return Ending(Status.OPTIMAL, "the bound is attained")
         options = state, threads, self.coordinates, share
-        if self.scip and problem.integer is None and not problem.required:
-            from ltr.exact.scip.hosted import prove_in_scip
+        if self.scip and _linked(problem):
+            with state.clock_stopped():
+                from ltr.exact.scip.hosted import close_in_scip
 
-            ending = prove_in_scip(*options)
+            ending = prove(*options, close=close_in_scip)
             # a search without SCIP's tolerances may decide what is left
             if ending.status is not Status.INEXACT or not problem.linear:
                 return ending
         return prove(*options)
+
+
+def _linked(problem: Problem) -> bool:
+    """Whether side constraints link several weights of one space, for which SCIP has a model."""
+    several = not problem.linear or bool((np.count_nonzero(problem.sides.A, axis=1) > 1).any())
+    return several and problem.integer is None and not problem.required and supports_of(problem) is None

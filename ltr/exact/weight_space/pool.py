@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,37 +30,39 @@ _WIDENED = 1e-13  # added to a narrow box on every side
 _SURROUNDINGS = 1e-9  # likewise, for the surroundings that it is settled with
 
 
-@dataclass(frozen=True)
+@dataclass
 class Outcome:
     """The result of `WorkerPool.close`.
 
     Attributes:
         target: bound on the values in the boxes except in `left` and `unresolved`: the given target, or the value of
             a better candidate.
-        left: boxes that the allowance did not suffice for.
+        left: boxes that the allowance did not suffice for, the deepest last.
         unresolved: the largest bound of boxes too narrow to split that could not be settled either, far below all
             values if there were none.
         spent: pairs examined.
     """
 
     target: int
-    left: list[Boxes]
-    unresolved: int
-    spent: int
+    left: list[Boxes] = field(default_factory=list)
+    unresolved: int = NEVER
+    spent: int = 0
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
+    """What a thread found in some boxes of one root."""
+
+    root: int  # number of the box that `close` was given
+    searched: int  # boxes that the thread was given
     space: Space
+    work: SearchWorkspace
     target: int
-    found: int
+    value: int
     best: FloatArray
     left: Boxes
     narrow: Boxes
-    tally: tuple[int, int, int, int]
-    work: SearchWorkspace
-    root: int  # number of the box that `close` was given
-    searched: int  # boxes that were searched
+    boxes: int  # boxes examined
+    spent: int
 
 
 class WorkerPool:
@@ -87,13 +88,11 @@ class WorkerPool:
             found: receives the weights of every better candidate.
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
-        self.searchable, self.boxes, self.least_target = searchable, 0, NEVER
-        self.trusted = True
+        self.searchable, self.boxes, self.least_target, self.trusted = searchable, 0, NEVER, True
         self.work: IntArray | None = None
         self.reached: IntArray = np.zeros(0, np.int64)
         self.threads, self._found, self._settle = threads, found, settle
-        self._pool_size = threads
-        self._best = NEVER
+        self._pool_size, self._best = threads, NEVER
         self._idle: list[SearchWorkspace] = []
         self._pool: ThreadPoolExecutor | None = None
 
@@ -105,10 +104,6 @@ class WorkerPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
         self._idle.clear()
 
-    def raise_target(self, target: int) -> None:
-        """Raise lower targets to this one from now on."""
-        self.least_target = max(self.least_target, target)
-
     def close(self, boxes: Boxes, target: int, ends: Callable[[], bool], allowance: float = np.inf) -> Outcome:
         """Search boxes until everything in them is at most the target, or the allowance is used up.
 
@@ -118,31 +113,37 @@ class WorkerPool:
             ends: called several times a second; ends the search where it returns True. The outcome is of no use then.
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
-        least = 2 * self.searchable.space.columns.size
-        done = Outcome(target, [], NEVER, 0)
-        self.searchable.space.stop[0], self.work = 0, None
+        space, done = self.searchable.space, Outcome(target)
+        least = 2 * space.columns.size
+        space.stop[0], self.work = 0, None
         if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
             piece = self._search(boxes, target, tuning.ALONE)
-            done, boxes = self._take(piece, done), piece.left
+            self._take(piece, done)
+            boxes = piece.left
             if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
-                return dataclasses.replace(done, left=list(boxes.each()))
+                done.left = list(boxes.each())
+                return done
         else:
             self.work = np.zeros(len(boxes.bound), np.int64)
-        left, self.reached = np.ones(len(boxes.bound), np.int64), np.full(len(boxes.bound), BEYOND)
+        open_, self.reached = np.ones(len(boxes.bound), np.int64), np.full(len(boxes.bound), BEYOND)
+
+        def count(root: int, more: int) -> None:
+            """Add boxes to the open ones of a root, which is closed where none is left."""
+            open_[root] += more
+            if open_[root] == 0:
+                self.reached[root] = max(done.target, done.unresolved)
+
         self._pool = self._pool or ThreadPoolExecutor(self._pool_size, thread_name_prefix="weight-space")
         pending = list(enumerate(boxes.each()))
         running: set[Future[_Piece]] = set()
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self.threads:
-                    current = max(done.target, self.least_target)
-                    root, box = pending[-1]
+                    current, (root, box) = max(done.target, self.least_target), pending[-1]
                     if (bound := int(box.bound[0])) <= current:  # closed before its space is made
                         pending.pop()
-                        done = dataclasses.replace(done, target=max(done.target, bound))
-                        left[root] -= 1
-                        if left[root] == 0:
-                            self.reached[root] = max(done.target, done.unresolved)
+                        done.target = max(done.target, bound)
+                        count(root, -1)
                         continue
                     piece_size = max(int(min(tuning.PIECE, allowance - done.spent)), least)
                     running.add(self._pool.submit(self._search, _pop(pending), current, piece_size, root))
@@ -151,20 +152,19 @@ class WorkerPool:
                 finished, running = wait(running, timeout=tuning.POOL_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     piece = future.result()
-                    done = self._take(piece, done)
+                    self._take(piece, done)
                     # the deepest boxes last: they are the next to be searched
                     pending.extend((piece.root, box) for box in piece.left.each())
                     if self.work is not None:
-                        self.work[piece.root] += piece.tally[3]
-                    left[piece.root] += len(piece.left.bound) - piece.searched
-                    if left[piece.root] == 0:
-                        self.reached[piece.root] = max(done.target, done.unresolved)
+                        self.work[piece.root] += piece.spent
+                    count(piece.root, len(piece.left.bound) - piece.searched)
                 if ends():
                     break
         finally:
-            self.searchable.space.stop[0] = 1
+            space.stop[0] = 1
             wait(running)
-        return dataclasses.replace(done, left=[box for _, box in pending])
+        done.left = [box for _, box in pending]
+        return done
 
     def _search(self, boxes: Boxes, target: int, allowance: int, root: int = 0) -> _Piece:
         space = self.searchable.at(boxes)
@@ -173,23 +173,22 @@ class WorkerPool:
         left, narrow, reached, value, best, tally = search_weight_space(
             space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
         )
-        return _Piece(
-            space, reached, value, best, _boxes_of(left, part), _boxes_of(narrow, part), tally, work, root, len(bound)
-        )
+        parts = _boxes_of(left, part), _boxes_of(narrow, part)
+        return _Piece(root, len(bound), space, work, reached, value, best, *parts, tally[0], tally[3])
 
-    def _take(self, piece: _Piece, done: Outcome) -> Outcome:
+    def _take(self, piece: _Piece, done: Outcome) -> None:
+        """Add what a thread found to an outcome."""
         self._idle.append(piece.work)
-        self.boxes += piece.tally[0]
-        if piece.found > self._best:
-            self._best = piece.found
+        self.boxes += piece.boxes
+        if piece.value > self._best:
+            self._best = piece.value
             self._found(piece.space.T @ piece.best[:-1])
-        target, unresolved = max(done.target, piece.target), done.unresolved
+        done.target, done.spent = max(done.target, piece.target), done.spent + piece.spent
         for box in piece.narrow.each():
-            if box.bound[0] > max(target, self.least_target):
-                unresolved = max(unresolved, self._settle(box))
+            if box.bound[0] > max(done.target, self.least_target):
+                done.unresolved = max(done.unresolved, self._settle(box))
             else:  # closed by a value found in the meantime
-                target = max(target, int(box.bound[0]))
-        return Outcome(target, [], unresolved, done.spent + piece.tally[3])
+                done.target = max(done.target, int(box.bound[0]))
 
 
 def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
@@ -213,17 +212,13 @@ def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
 def offer_candidate(state: SolveState, w: FloatArray, *, sparse: bool) -> None:
     """Offer a candidate or, if it misses the side constraints by a rounding error, the middle of its cell.
 
-    Args:
-        state: receives the weights.
-        w: weights that satisfy the side constraints within the search's wider tolerance, (d,).
-        sparse: whether weights of 0 have to stay 0, except those of free columns.
+    `sparse` says whether weights of 0 have to stay 0, except those of free columns.
     """
     problem = state.problem
     if state.offer(w) > -math.inf or problem.integer is not None:
         return
-    middle = middle_of_cell(
-        problem, w, (w != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool), _DOUBT
-    )
+    support = (w != 0) | ~problem.counted if sparse else np.ones(problem.d, dtype=bool)
+    middle = middle_of_cell(problem, w, support, _DOUBT)
     if middle is not None:
         state.offer(middle)
 
@@ -241,27 +236,23 @@ class NarrowBoxes:
         self._known: list[tuple[FloatArray, FloatArray, float]] = []
 
     def settle(self, searchable: Searchable, box: Boxes) -> int:
-        """Offer the vertices of a box and its surroundings, and return what the values in the box do not exceed.
-
-        Args:
-            searchable: the space of the problem.
-            box: the box, one row.
-        """
+        """Offer the vertices of a box and its surroundings, and return what the values in the box do not exceed."""
         state, problem, bound = self._state, self._problem, int(box.bound[0])
-        if problem.integer is not None:
-            w, wide = searchable.at(box).T @ box.low[0, :-1], searchable.at(box).T @ (box.high - box.low)[0, :-1] != 0
-            state.offer(w)
-            if np.any(np.ptp(problem.X[:, wide], axis=0)):  # differences so small that no split seemed to matter
-                return bound
-            if problem.feasible(w):  # all weights in the box win the same pairs
-                return min(bound, searchable.integer(math.nextafter(problem.evaluate(w), math.inf)) + 1)
-            missed = not all(demanded.met(w) for demanded in problem.demanded)
-            return bound if wide.any() and not missed else -BEYOND
-        low, high = _weights_of(searchable.at(box), box)
 
         def within(value: float) -> int:
             return min(bound, searchable.integer(math.nextafter(value, math.inf)) + 1)
 
+        if problem.integer is not None:
+            T = searchable.at(box).T
+            w, wide = T @ box.low[0, :-1], T @ (box.high - box.low)[0, :-1] != 0
+            state.offer(w)
+            if np.any(np.ptp(problem.X[:, wide], axis=0)):  # differences so small that no split seemed to matter
+                return bound
+            if problem.feasible(w):  # all weights in the box win the same pairs
+                return within(problem.evaluate(w))
+            missed = not all(demanded.met(w) for demanded in problem.demanded)
+            return bound if wide.any() and not missed else -BEYOND
+        low, high = _weights_of(searchable.at(box), box)
         known = [value for least, most, value in self._known if np.all(least <= low) and np.all(high <= most)]
         if math.isfinite(least_known := min(known, default=math.inf)):
             bound = within(least_known)

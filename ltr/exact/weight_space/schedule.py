@@ -19,8 +19,8 @@ from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable
 class TargetSchedule:
     """Distances of falling targets from the value, so that each takes a few times the work of the one before.
 
-    The targets are chosen so that the last one before the time limit takes most of the time left: what was closed at a
-    target is no bound before everything is.
+    The last one before the time limit is to take most of the time left: what was closed at a target is no bound before
+    everything is.
 
     Args:
         gap: bound minus value at the start; if it is not finite, the value itself is the only target.
@@ -28,21 +28,15 @@ class TargetSchedule:
 
     Attributes:
         distance: distance of the next target; 0 for the value itself, which ends the proof.
-        growth: its expected work, as a multiple of that of the last target.
     """
 
     def __init__(self, gap: float, quantum: float) -> None:
-        self.distance, self.growth = tuning.FIRST_TARGET * gap if math.isfinite(gap) else 0.0, 0.0
-        self._quantum = quantum
+        self.distance, self._quantum = tuning.FIRST_TARGET * gap if math.isfinite(gap) else 0.0, quantum
 
     @property
     def least_slope(self) -> float:
         """The least slope of `Subtrees` that is plausible."""
         return tuning.STEEPNESS / float(_depth(self.distance)) if self.distance > 0 else 1.0
-
-    def lower(self, gap: float) -> None:
-        """Set the next distance after the bound has come down to a gap by other means."""
-        self.distance = min(self.distance, tuning.FIRST_TARGET * gap)
 
     def advance(self, subtrees: Subtrees, value: float, room: float) -> None:
         """Set the next distance, given the best value known and the pairs that can be examined in the time left."""
@@ -53,18 +47,16 @@ class TargetSchedule:
             return subtrees.needed(distance, value)
 
         last = max(float(subtrees.expected(self.distance, value).sum()), 1.0)
-        self.growth = _growth(room / last)
-        if not subtrees.measured:
-            self.growth = min(self.growth, tuning.UNMEASURED_GROWTH)
         reach, most = needed(0.0) / last, room / last
         far = min(tuning.FAR_REACH, tuning.FAR_REACH_SHARE * most) if subtrees.measured else 0.0
         if reach <= max(far, min(tuning.REACH, tuning.REACH_SHARE * most)):
-            self.distance, self.growth = 0.0, reach
-        else:
-            nearest, farthest = tuning.NEAREST * self.distance, tuning.FARTHEST * self.distance
-            self.distance = least_distance(needed, self.growth * last, nearest, farthest)
-            if self.distance < self._quantum:
-                self.distance = 0.0
+            self.distance = 0.0
+            return
+        growth = _growth(most) if subtrees.measured else min(_growth(most), tuning.UNMEASURED_GROWTH)
+        nearest, farthest = tuning.NEAREST * self.distance, tuning.FARTHEST * self.distance
+        self.distance = least_distance(needed, growth * last, nearest, farthest)
+        if self.distance < self._quantum:
+            self.distance = 0.0
 
 
 def _growth(room: float) -> float:
@@ -98,14 +90,11 @@ class Subtrees:
     how long the others will take.
 
     Attributes:
-        boxes: the boxes; those searched first are the last.
+        boxes: the boxes, at first the roots of the space; those searched first are the last.
         reached: bound of the values in each, as an integer of the space; above all values until it is closed, (boxes,).
         slope: growth of the work's logarithm for each unit of that power of the distance.
         least_slope: what is taken for the slope until it is measured, and where less is measured.
         measured: whether the slope was measured.
-
-    Args:
-        searchable: the space, whose roots are the first boxes.
     """
 
     def __init__(self, searchable: Searchable) -> None:
@@ -126,10 +115,8 @@ class Subtrees:
 
     def expected(self, distance: float | FloatArray, value: float) -> FloatArray:
         """Return the pairs expected to be examined in each box at a target this far from the value, (boxes,)."""
-        steps = _depth(self._at - value) - _depth(distance)
-        return self._work * np.exp(
-            np.clip(self.slope * self._relative * steps, -tuning.LARGEST_EXPONENT, tuning.LARGEST_EXPONENT)
-        )
+        exponent = self.slope * self._relative * (_depth(self._at - value) - _depth(distance))
+        return self._work * np.exp(np.clip(exponent, -tuning.LARGEST_EXPONENT, tuning.LARGEST_EXPONENT))
 
     def needed(self, distance: float, value: float) -> float:
         """Return the pairs expected to be examined to close all boxes at a target."""
@@ -141,12 +128,8 @@ class Subtrees:
         spent = np.asarray(work, dtype=np.float64) if known else np.full(len(rows), work / max(len(rows), 1))
         before = self._work[rows]
         steps = _depth(self._at[rows] - value) - _depth(at - value)
-        if (
-            self._comparable
-            and before.sum() > 0
-            and spent.sum() > 0
-            and (mean := np.average(steps, weights=before)) > 0
-        ):
+        worked = self._comparable and before.sum() > 0 and spent.sum() > 0
+        if worked and (mean := np.average(steps, weights=before)) > 0:
             self.slope = max(math.log(spent.sum() / before.sum()) / mean, self.least_slope)
             self.measured = True
             own = known & self._known[rows] & (before > 0) & (spent > 0) & (steps > 0.5 * mean)

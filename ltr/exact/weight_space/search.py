@@ -16,6 +16,7 @@ unless positives tie, that suffices.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -25,9 +26,7 @@ from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
 from ltr.exact.weight_space.coordinates import adapted, apply_to
-from ltr.exact.weight_space.operating_points import PointsThreads
-from ltr.exact.weight_space.operating_points import apply_to as points_apply_to
-from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, WorkerPool, offer_candidate
+from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, Outcome, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, box_around, memory_needed, space_of, spaces_of
 from ltr.exact.weight_space.supports import Sets
@@ -51,9 +50,8 @@ def out_of_reach(state: SolveState) -> Ending | None:
     if pairs * (problem.d + 1) > tuning.MOST_TERMS:
         return Ending(Status.HEURISTIC, f"{pairs} pairs of {problem.d} features are too many for a proof: {bound}")
     boxes = tuning.TERMS_PER_SECOND * state.limits.time_limit / (max(1, pairs) * (problem.d + 1))
-    if pairs > tuning.FEW_PAIRS and boxes < tuning.LEAST_BOXES * 2.0 ** min(
-        _most_used(state) / 2, tuning.MOST_DOUBLINGS
-    ):
+    least = tuning.LEAST_BOXES * 2.0 ** min(_most_used(state) / 2, tuning.MOST_DOUBLINGS)
+    if pairs > tuning.FEW_PAIRS and boxes < least:
         what = f"{pairs} pairs of {problem.d} features are too many for a proof in {state.limits.time_limit:g} s"
         return Ending(Status.TIME_LIMIT, f"{what}: {bound}")
     return None
@@ -75,8 +73,11 @@ def prove(
     local_search: float = 0.0,
     *,
     relaxed: bool = True,
+    close: Callable[[Proof], None] | None = None,
 ) -> Ending:
     """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
+
+    `close` closes all boxes of a round by calls of `Proof.close`; None for `Proof.close_all`.
 
     Raises:
         Stopped: a limit of the state is reached.
@@ -84,7 +85,8 @@ def prove(
     with Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof:
         while proof.ending is None:
             proof.begin()
-            proof.close_all()
+            if proof.ending is None:
+                (close or Proof.close_all)(proof)
             proof.end()
         return proof.ending
 
@@ -93,8 +95,8 @@ class Proof:
     """A proof under way: rounds, each with a target at which every box has to be closed; a context manager.
 
     A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of the space's roots, then
-    ``end()``. It may be cut short: the best weights attain the bound (`ending` is set), operating points prove its
-    target, or the problem that is searched does not suffice.
+    ``end()``. It may be cut short: the best weights attain the bound (`ending` is set), or the problem that is searched
+    does not suffice.
 
     Attributes:
         state: the solve that it belongs to.
@@ -116,6 +118,9 @@ class Proof:
         Stopped: a limit of the state is reached, as in all methods that search.
     """
 
+    _workers: WorkerPool
+    _schedule: TargetSchedule
+
     def __init__(
         self,
         state: SolveState,
@@ -129,12 +134,10 @@ class Proof:
             threads -= 1
         self.state, self.spent = state, 0
         self.ending: Ending | None = None
-        self._threads, self._coordinates, self._share = threads, coordinates, local_search
+        self._threads, self._given, self._share = threads, coordinates, local_search
         self._beside = SearchBeside(state, local_search)
         self._boxes_before = state.nodes  # without those of the present worker pool
-        self._points: PointsThreads | None = None
         self._rows: IntArray | None = None  # numbers of the subtrees that `close_all` searches
-        self._schedule: TargetSchedule
         self._relaxation = state.problem.relaxed if relaxed else None
         try:
             self._start(state.problem if self._relaxation is None else self._relaxation)
@@ -146,7 +149,7 @@ class Proof:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._leave()
+        self._end_workers()
         self._beside.close()
 
     # --- rounds ------------------------------------------------------------------------------------------------
@@ -169,19 +172,19 @@ class Proof:
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
         found, self._from = math.isfinite(state.value), state.value
-        self._distance = max(self._schedule.distance, allowed)
         if self._relaxation is not None and state.problem.demanded:
-            bind = state.demands_bind(self._from + self._distance if found else -math.inf)
+            distance = max(self._schedule.distance, allowed)
+            bind = state.demands_bind(self._from + distance if found else -math.inf)
             # where the relaxation cannot go down to the target, but below the bound, it goes as low as it can
             lowers = found and state.bound > state.free_value + 2 * TOLERANCE * state.size
             relaxed = not bind or lowers
             if relaxed != (self.problem is not state.problem):
                 self._start(self._relaxation if relaxed else state.problem)
-                self._distance = max(self._schedule.distance, allowed)
             if relaxed and bind:
-                self._distance = max(self._distance, state.free_value - self._from)
+                allowed = max(allowed, state.free_value - self._from)
+        self._distance = max(self._schedule.distance, allowed)
         self.target = self._target_at(self._from + self._distance) if found else -BEYOND
-        self._reached, self._unresolved, self._insufficient, self._overtaken = self.target, NEVER, False, False
+        self._reached, self._unresolved, self._insufficient = self.target, NEVER, False
         self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
@@ -195,9 +198,7 @@ class Proof:
             self.close(subtrees.boxes.rows(rows))
         finally:
             self._rows, workers.least_target = None, NEVER
-        if self._overtaken:
-            np.minimum(subtrees.reached, self.target, out=subtrees.reached)
-        elif workers.work is not None and math.isfinite(self.state.value) and not self._cut_short:
+        if workers.work is not None and math.isfinite(self.state.value) and not self._cut_short:
             subtrees.learn(rows, workers.work, workers.reached, self.state.value)
             self._reached, self._learned = int(subtrees.reached.max()), True
 
@@ -209,22 +210,19 @@ class Proof:
         """
         if self._cut_short:
             return []
-        target = max(self.target, self._target_at(self.state.value))
-        done = self._workers.close(boxes, target, lambda: self._ends(in_round=True), allowance)
+        done = self._search(boxes, max(self.target, self._target_at(self.state.value)), allowance)
+        if self._cut_short:
+            return []
+        self._reached, self._unresolved = max(self._reached, done.target), max(self._unresolved, done.unresolved)
+        return done.left
+
+    def _search(self, boxes: Boxes, target: int, allowance: float = np.inf) -> Outcome:
+        done = self._workers.close(boxes, target, self._ends, allowance)
         self.spent += done.spent
-        if self._overtaken:  # whatever the boxes proved, all values are at most the target
-            self._reached, self._unresolved = self.target, NEVER
-        elif not self._cut_short:
-            self._reached = max(self._reached, done.target)
-            self._unresolved = max(self._unresolved, done.unresolved)
-            return done.left
-        return []
+        return done
 
-    def end(self, left: float = -math.inf) -> None:
-        """End a round: record what it proved, then set the next target or `ending`.
-
-        `left` is the bound of the boxes that were closed neither here nor by anything else.
-        """
+    def end(self) -> None:
+        """End a round: record what it proved, then set the next target or `ending`."""
         if self.ending is not None:
             return
         if self._insufficient:
@@ -232,9 +230,8 @@ class Proof:
             return
         state, resolved = self.state, max(self._reached, self._unresolved) <= self.target
         if math.isfinite(state.value):
-            state.prove(max(self.bound, left, state.value, self.zero_value))
-            state.observe(state.bound, nodes=self.boxes)
-        found, relaxed = state.value > -math.inf, self.problem is not state.problem
+            self._prove(self.bound)
+        found, relaxed = math.isfinite(state.value), self.problem is not state.problem
         # boxes leave out weights that win the same pairs as w = 0, and those of demands are not the relaxation's
         stuck = (relaxed and not state.demands_bind() and not (resolved and found)) or not (resolved or found)
         stuck = stuck or (self._schedule.distance == 0 and state.value <= self._best)
@@ -250,13 +247,15 @@ class Proof:
         else:
             self.ending = Ending(Status.INEXACT, _NARROW)
 
+    def _prove(self, bound: float) -> None:
+        """Record that no weights that boxes cover exceed a bound."""
+        self.state.prove(max(bound, self.state.value, self.zero_value))
+        self.state.observe(self.state.bound, nodes=self.boxes)
+
     def _prepare_next(self) -> None:
         """Look for better weights and for better coordinates, and set the distance of the next target."""
         state, spent = self.state, self.spent - self._spent_before
         self._best = state.value
-        if self._overtaken:
-            self._schedule.lower(state.bound - state.value)
-            return
         took = max(state.seconds - self._began, tuning.MOMENT)
         if not self._learned:  # from boxes that were closed one by one
             rows, reached = np.arange(len(self._subtrees.reached)), max(self._reached, self._unresolved)
@@ -268,61 +267,53 @@ class Proof:
         if self._insufficient:
             self._start_other()
         elif self.ending is None:
-            if (
-                spent >= tuning.WORTH_ADAPTING
-                and (found := self._better_coordinates(self.searchable.space.T)) is not None
-            ):
+            found = self._better_coordinates(self.searchable.space.T) if spent >= tuning.WORTH_ADAPTING else None
+            if found is not None:
                 known = self._subtrees
                 self._search_in(space_of(self.problem, found[0], state.check))
                 self._subtrees.estimate(known, found[1])
                 self.coordinates = "adapted"
             left = (1 - self._share) * state.remaining
             self._schedule.advance(self._subtrees, state.value, left / took * spent)
-            self._expected = self._schedule.growth * took
 
     # --- what is searched --------------------------------------------------------------------------------------
 
     def _start(self, problem: Problem) -> None:
         """Begin to search a problem."""
         state = self.state
-        self._leave()
+        self._end_workers()
         self.problem, self.coordinates, self._adapted_to = problem, "given", -math.inf
         zero = np.zeros(problem.d)
         self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
         self.target, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
-        self._insufficient = self._overtaken = False
+        self._insufficient = False
         self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
         self._narrow = NarrowBoxes(state, problem)
         sets = Sets.of(problem, state.check)
         if sets is None:
-            forced = isinstance(self._coordinates, str) and self._coordinates == "adapted"
-            found: tuple[FloatArray, float] | None = None
-            if isinstance(self._coordinates, np.ndarray):
-                found = self._coordinates, 0.0
-            elif forced or problem.d >= tuning.ADAPTED_FROM:
-                found = self._better_coordinates(np.eye(problem.d), forced=forced)
-            self._search_in(space_of(problem, found and found[0], state.check))
-            self.coordinates = "adapted" if found else "given"
+            T = self._given if isinstance(self._given, np.ndarray) else None
+            if T is None and (self._given == "adapted" or problem.d >= tuning.ADAPTED_FROM):
+                found = self._better_coordinates(np.eye(problem.d))
+                T = None if found is None else found[0]
+            self._search_in(space_of(problem, T, state.check))
+            self.coordinates = "given" if T is None else "adapted"
         else:
             self._search_by_sets(sets)
             if self._insufficient:
                 self._start_other()
                 return
-        self._points = PointsThreads(problem, self.searchable, self._threads) if points_apply_to(problem) else None
         self._schedule = TargetSchedule(
             state.bound - state.value, max(quantum(self.searchable), tuning.FINEST_GAP * state.size)
         )
         self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
-        self._best, self._expected = -math.inf, 0.0
+        self._best = -math.inf
         self._began, self._spent_before = state.seconds, self.spent
 
     def _start_other(self) -> None:
         """Search the problem in place of its relaxation, which does not suffice; or that, once demands do not bind."""
-        if self.problem is self.state.problem and self._relaxation is not None:
-            self._start(self._relaxation)
-            return
-        self._relaxation = None
-        self._start(self.state.problem)
+        if self.problem is not self.state.problem:
+            self._relaxation = None
+        self._start(self._relaxation or self.state.problem)
 
     def _search_by_sets(self, sets: Sets) -> None:
         """Search in the spaces of the sets of columns that may have a larger value than the best known.
@@ -335,16 +326,14 @@ class Proof:
         while len((sets := sets.above(state.value + room)).bounds) > tuning.SETS_TOGETHER and not self._cut_short:
             batch, sets = sets.split(tuning.SETS_TOGETHER)
             self._search_in(spaces_of(self.problem, *batch, state.check))
-            done = self._workers.close(self.searchable.roots, self._target_at(state.value), self._ends)
-            self.spent += done.spent
+            done = self._search(self.searchable.roots, self._target_at(state.value))
             if self._cut_short:
                 break
             if done.unresolved > done.target:
                 raise Stopped(Status.INEXACT, _NARROW)
             if math.isfinite(state.value):
                 left = float(sets.bounds[-1]) + room
-                state.prove(max(left, self.searchable.objective(done.target), self.zero_value))
-                state.observe(state.bound, nodes=self.boxes)
+                self._prove(max(left, self.searchable.objective(done.target)))
                 if state.gap <= state.limits.gap:
                     self.ending = Ending(Status.OPTIMAL, "searched by sets of columns")
         sets = sets.nearest_last(state.weights)
@@ -359,31 +348,24 @@ class Proof:
         self._share_threads()
 
     def _end_workers(self) -> None:
-        if hasattr(self, "_workers"):  # not before the first space is made
+        if hasattr(self, "_workers"):  # else the first space is not made
             self._boxes_before, self._workers.boxes = self.boxes, 0
             self._workers.__exit__()
 
-    def _leave(self) -> None:
-        """End the threads that search the present problem."""
-        self._end_workers()
-        if self._points is not None:
-            self._points.close()
-            self._points = None
-
     def _share_threads(self) -> None:
-        """Give the boxes the threads that nothing else takes."""
-        taken = self._points.taken if self._points is not None else 0
-        self._workers.threads = max(self._threads - taken - self._beside.busy, 0)
+        """Give the boxes the threads but for that of a local search."""
+        self._workers.threads = self._threads - self._beside.busy
 
-    def _better_coordinates(self, present: FloatArray, *, forced: bool = False) -> tuple[FloatArray, float] | None:
+    def _better_coordinates(self, present: FloatArray) -> tuple[FloatArray, float] | None:
         """Return coordinates adapted to the best weights and what they gain; None where they are of no use.
 
         So it is, too, where that would take too long, or no better weights are known since the last time.
         """
         state, problem = self.state, self.problem
+        forced = isinstance(self._given, str) and self._given == "adapted"
         soon = tuning.ADAPTING_SECONDS * problem.d**4 <= tuning.ADAPTING_SHARE * state.limits.time_limit
-        possible = self._coordinates is None and soon and apply_to(problem) and state.value > self._adapted_to
-        if not (forced or possible):
+        possible = self._given is None and soon and apply_to(problem) and state.value > self._adapted_to
+        if not possible and not (forced and self._adapted_to == -math.inf):
             return None
         self._adapted_to = state.value
         found = adapted(problem, state.weights, present, state.check)
@@ -402,7 +384,7 @@ class Proof:
         while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
             value = self.state.value
             box = box_around(self.searchable, self.problem, self.state.weights, width)
-            allowance -= self._workers.close(box, self._target_at(value), self._ends, allowance).spent
+            allowance -= self._search(box, self._target_at(value), allowance).spent
             if self._cut_short:
                 break
             if self.state.value == value:
@@ -431,36 +413,34 @@ class Proof:
         value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
         self._attempts -= self.state.value == value
-        self._workers.raise_target(self._target_at(self.state.value))
+        self._raise_target(self._target_at(self.state.value))
         return bound
+
+    def _raise_target(self, target: int) -> None:
+        """Raise lower targets of the boxes under way to this one."""
+        self._workers.least_target = max(self._workers.least_target, target)
 
     @property
     def _cut_short(self) -> bool:
-        return self.ending is not None or self._insufficient or self._overtaken
+        return self.ending is not None or self._insufficient
 
-    def _ends(self, *, in_round: bool = False) -> bool:
+    def _ends(self) -> bool:
         """Do what is due several times a second, and return whether the search of boxes is cut short."""
         if self._cut_short:
             return True
-        state, points = self.state, self._points
+        state = self.state
         state.nodes = self.boxes
         state.check()
         if self._beside.take():
-            self._workers.raise_target(self._target_at(state.value))
+            self._raise_target(self._target_at(state.value))
         if self._beside.due:
             self._beside.begin()
-        if points is not None and math.isfinite(state.value):
-            others = self.searchable.integer(state.bound)
-            bound = points.poll(self._target_at(state.value), others, tuning.POINTS_WAIT * self._expected)
-            state.prove(max(self.searchable.objective(bound), self.zero_value))
         self._share_threads()
         self._keep_pace()
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
         elif self.problem is state.problem and self._relaxation is not None and not state.demands_bind():
             self._insufficient = True  # the relaxation has fewer pairs, and suffices now
-        elif in_round and points is not None and points.bound <= self.target:
-            self._overtaken = True
         elif state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
             raise Stopped(Status.NODE_LIMIT)
         return self._cut_short
@@ -483,14 +463,13 @@ class Proof:
         if self._from + distance < state.bound:
             self._distance = self._schedule.distance = distance
             self.target = self._target_at(self._from + distance)
-            self._workers.raise_target(self.target)
+            self._raise_target(self.target)
 
 
 def quantum(searchable: Searchable) -> float:
     """Return about what a few pairs contribute: a gap below which the work hardly grows any more."""
     space = searchable.space
     steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
-    positive = steps[steps > 0]
-    return (
-        math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent) if len(positive) else 1e-12
-    )
+    if not (positive := steps[steps > 0]).any():
+        return 1e-12
+    return math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent)

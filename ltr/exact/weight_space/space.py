@@ -1,7 +1,7 @@
 r"""A problem as the compiled search reads it: pair differences in the coordinates searched, and integer tables.
 
-**Coordinates.** The search runs over v, with w = T v. A pair with difference δ that is won when
-``w·δ >= margin * steps * max|w_j|`` has the column
+**Coordinates.** The search runs over v, with w = T v (``docs/maths.md``, "Other coordinates"). A pair with difference δ
+that is won when ``w·δ >= margin * steps * max|w_j|`` has the column
 
     e = (T'δ, -margin * steps),      won  <=>  (v, s)·e >= 0,   s = max|(Tv)_j|,
 
@@ -10,8 +10,8 @@ interval is [1, 1]; the same holds for a search of the whole box [-1, 1]^d, wher
 divided by powers of two that bring their largest term to about 1: that changes no sign, and nothing overflows.
 
 **Integers.** Statistic tables are stored as integers, ``ceil(contribution * 2^k)``, so that sums are exact whatever
-their order and the bound of a box can be kept up to date pair by pair. Rounding up keeps an upper bound one; the price
-C is rounded down.
+their order. Rounding up keeps an upper bound one; the price C is rounded down, and so is the least value that meets a
+demand, whose levels follow those of the objective and have integers of their own.
 
 **Rounding.** The interval bounds of ``(v, s)·e`` over a box are floats, updated once for every change of the box. Each
 update errs by at most three half-units of ``2 ||e||_1``; `SLACK` ``* ||e||_1`` is added outwards at first and leaves
@@ -20,27 +20,20 @@ room for 100 of them, at which they are computed afresh, and the few that come b
 
 **Conflicts.** The pairs with columns e and e' are both won at x only where ``x·f >= 0``, with ``f = e / |e| + e' /
 |e'|`` and |·| the sum of magnitudes without the margin. So where ``max x·f < 0`` over a box, one of them is lost on all
-of it: they are in *conflict* there. That happens on large boxes if f is short. So the candidates are each pair and its
-nearest neighbours of the opposite direction, whatever positives they belong to. Two observations that are compared both
-ways are in conflict everywhere.
-
-*Rounding.* f is stored in single precision, and so is ``max x·f``. Each of the two products of a coordinate and their
+of it. That happens on large boxes if f is short. So the candidates are each pair and its nearest neighbours of the
+opposite direction, whatever positives they belong to; two observations that are compared both ways are in conflict
+everywhere. f is stored in single precision, and so is ``max x·f``: each of the two products of a coordinate and their
 sum err by at most ``2^-24`` of ``|x_j f_j|`` a few times over; `apart` is below 0 by twice what that can come to, and
 by the rounding error of e.
-
-**Demands.** The levels of demands follow those of the objective, and so do their pairs. Each has integers of its own,
-and the least value that meets it is rounded down: where tables that are rounded up do not reach it, nothing does.
 
 **Supports.** Where at most a few weights may differ from 0, each set of so many columns gets a space of its own, with
 those columns alone. All spaces share one target, at which most of them close at their roots.
 
-**Whole numbers.** Where weights are whole numbers from -B to B the coordinates are the weights, boxes have whole sides,
-and every tightened side is rounded inwards. Weights other than 0 can be multiplied by whole numbers as long as they
-stay within B, which wins what they won; so those with ``max |w_j| > B / 2`` are all that matter besides w = 0. The
-roots divide them by the first weight that is so large, and by its sign.
-
-**Required columns.** Every root is divided at each required column into the part where its weight is at least as large
-as it must be, and that where its negative is.
+**Whole numbers.** Boxes have whole sides, and every tightened side is rounded inwards. Weights other than 0 can be
+multiplied by whole numbers as long as they stay within B, which wins what they won; so those with ``max |w_j| > B / 2``
+are all that matter besides w = 0. The roots divide them by the first weight that is so large, and by its sign. Every
+root is divided at each required column into the part where its weight is at least as large as it must be, and that
+where its negative is.
 
 **Side constraints.** With y_j = A_rj w_j, the rule of `ltr.exact.LinearConstraints` compares the sum of
 ``y_j - tolerance |y_j|`` with ``b + tolerance |b|``. These terms grow with y_j, so their least value in a box is at
@@ -54,7 +47,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
@@ -98,10 +90,10 @@ class ConflictingPairs(NamedTuple):
     apart: NDArray[np.float32]
 
     @classmethod
-    def empty(cls, columns: int, conflicts: int) -> ConflictingPairs:
-        """Return arrays with room for this many candidates."""
-        one, other = np.zeros((2, conflicts), np.int32)
-        return cls(np.zeros((columns, conflicts), np.float32), one, other, np.zeros(conflicts, np.float32))
+    def none(cls, columns: int) -> ConflictingPairs:
+        """Return no candidates."""
+        one, other = np.zeros((2, 0), np.int32)
+        return cls(np.zeros((columns, 0), np.float32), one, other, np.zeros(0, np.float32))
 
 
 @dataclass(frozen=True)
@@ -126,7 +118,6 @@ class Space:
     b: FloatArray  # their limits, with `LOOSE` of |b| added
     price: IntArray  # of each weight: C as an integer, rounded down; 0 for free columns, (d,)
     support: int  # most non-zero weights, those of free columns included, d for no limit
-    free: Flags  # 1 for free columns: all boxes count their weights as used, (d + 1,)
     error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
     sparse: bool  # whether zeros count, so that a split sets them apart
@@ -138,7 +129,7 @@ class Space:
     @functools.cached_property
     def compiled(self) -> SearchSpace:
         """The space as compiled code reads it: the same arrays."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "free"}
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         columns, one, other, apart = fields.pop("conflicts")
         return SearchSpace(**fields, conflict_columns=columns, one=one, other=other, apart=apart, loose=LOOSE)
 
@@ -227,10 +218,8 @@ def memory_needed(problem: Problem, threads: int) -> float:
 def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], None] = lambda: None) -> Searchable:
     """Return the problem in the coordinates ``w = T v``, and the boxes that cover all its weights but w = 0.
 
-    Args:
-        problem: any problem that has levels.
-        T: regular matrix, (d, d); None for the weights themselves, the only choice with side constraints or a price.
-        tick: called now and then; what it raises ends the work.
+    T is a regular matrix, (d, d), or None for the weights themselves, the only choice with side constraints or a price.
+    `tick` is called now and then; what it raises ends the work.
     """
     (levels, sizes), system = problem.all_levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
     tables, exponent = _tables(problem, levels, sizes)
@@ -238,8 +227,7 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
     roots = _roots(problem, T, np.arange(problem.d), varies)
     reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
     tick()
-    begins = np.searchsorted(levels.level[levels.positive], space.first_level)
-    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below, begins)
+    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below, len(sizes))
     return Searchable(dataclasses.replace(space, fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
 
 
@@ -249,13 +237,8 @@ def spaces_of(
     """Return the problem with a space for each set of columns, of one size: the other weights are 0 there.
 
     Each is made when it is needed, and only the latest are kept; a search that is stopped meanwhile gets a
-    `CancelledError`.
-
-    Args:
-        problem: any problem that has levels.
-        supports: the sets of columns, in the order of their numbers, (sets, columns).
-        bounds: upper bound on the objective of each set, (sets,).
-        tick: called now and then; what it raises ends the work.
+    `CancelledError`. `supports` are the sets of columns in the order of their numbers, (sets, columns), and `bounds`
+    upper bounds on the objective of each, (sets,).
     """
     levels, sizes = problem.all_levels(tick)
     tables, exponent = _tables(problem, levels, sizes)
@@ -318,7 +301,7 @@ def _space(
 ) -> tuple[Space, NDArray[np.bool_]]:
     """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
 
-    The weights of other columns than `used` are 0; `T` has the weights of the coordinates, (d, coordinates).
+    The weights of other columns are 0; `T` has the weights of the coordinates, (d, coordinates).
     """
     pairs, d = len(levels.above), len(used)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
@@ -343,12 +326,11 @@ def _space(
         # room for products that underflow
         b=sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
-        free=np.append(~counted, False).astype(np.uint8),
         error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
         fixed=True,
         sparse=problem.C > 0 or most < d,
         integer=problem.integer is not None,
-        conflicts=ConflictingPairs.empty(d + 1, 0),
+        conflicts=ConflictingPairs.none(d + 1),
     )
     return space, varies
 
@@ -435,7 +417,7 @@ def box_around(searchable: Searchable, problem: Problem, w: FloatArray, width: f
     d = space.T.shape[1]
     x = np.linalg.solve(space.T, w)
     box = searchable.roots.rows(slice(0, 1))
-    box.used[0] = space.free
+    box.used[0, :d] = ~problem.counted  # all boxes count the weights of free columns as used
     face = scalable(problem)
     if face:
         x /= np.max(np.abs(x))
@@ -453,23 +435,12 @@ def box_around(searchable: Searchable, problem: Problem, w: FloatArray, width: f
 
 
 def conflicting_pairs(
-    columns: FloatArray,
-    slack: FloatArray,
-    reach: float,
-    above: NDArray[np.int32],
-    below: NDArray[np.int32],
-    begins: IntArray | None = None,
+    columns: FloatArray, slack: FloatArray, reach: float, above: IndexArray, below: IndexArray, objectives: int = 1
 ) -> ConflictingPairs:
-    """Return the candidates among pairs with the given columns.
+    """Return the candidates among the pairs of some objectives; none where there are too many pairs.
 
-    Where there are several objectives, those of each are followed by those of two of them: all pairs that compare the
-    same observations in opposite ways, then nearest neighbours.
-
-    Args:
-        columns, slack: as in `Space`.
-        reach: largest size of a coordinate of a box.
-        above, below: observations of each pair, (pairs,).
-        begins: where the pairs of each objective begin, and their number; None for a single one.
+    `columns` and `slack` are as in `Space`, `reach` is the largest size of a coordinate of a box, and `above` and
+    `below` have the observations of each pair, (pairs,).
 
     Examples:
         >>> columns, ends = np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.arange(3, dtype=np.int32)
@@ -478,10 +449,9 @@ def conflicting_pairs(
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
-    if begins is not None and len(begins) > 2:
-        return _of_objectives(columns, slack, reach, above, below, begins)
-    if pairs < 2 or pairs > tuning.CONFLICT_PAIRS or (d > tuning.CONFLICT_WIDE and pairs > tuning.CONFLICT_PAIRS_WIDE):
-        return ConflictingPairs.empty(d + 1, 0)
+    most = objectives * (tuning.CONFLICT_PAIRS_WIDE if d > tuning.CONFLICT_WIDE else tuning.CONFLICT_PAIRS)
+    if pairs < 2 or pairs > most:
+        return ConflictingPairs.none(d + 1)
     # a pair with a larger margin than that is lost anyway
     norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
     units = columns / norm
@@ -497,51 +467,6 @@ def conflicting_pairs(
         # away from 0 by more than the rounding to single precision
         np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
     )
-
-
-def _of_objectives(
-    columns: FloatArray,
-    slack: FloatArray,
-    reach: float,
-    above: NDArray[np.int32],
-    below: NDArray[np.int32],
-    begins: IntArray,
-) -> ConflictingPairs:
-    """Return the candidates of several objectives, see `conflicting_pairs`."""
-    d, parts = columns.shape[0] - 1, []
-    for a, b in itertools.pairwise(begins.tolist()):
-        own = conflicting_pairs(columns[:, a:b], slack[a:b], reach, above[a:b], below[a:b])
-        parts.append((own.columns, own.one + a, own.other + a, own.apart))
-    first, second = _both_ways(above, below, begins)
-    norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
-    f = columns[:, first] / norm[first] + columns[:, second] / norm[second]
-    parts.append((f, first, second, np.full(len(first), _CONFLICT_EVERYWHERE)))
-    # of all pairs together, those of two objectives
-    joint = conflicting_pairs(columns, slack, reach, above, below)
-    of = np.searchsorted(begins, np.arange(columns.shape[1]), side="right")
-    across = of[joint.one] != of[joint.other]
-    parts.append((joint.columns[:, across], joint.one[across], joint.other[across], joint.apart[across]))
-    f, one, other, apart = (np.concatenate(some, axis=-1) for some in zip(*parts, strict=True))
-    return ConflictingPairs(
-        np.ascontiguousarray(f, dtype=np.float32),
-        np.asarray(one, dtype=np.int32),
-        np.asarray(other, dtype=np.int32),
-        np.asarray(apart, dtype=np.float32),
-    )
-
-
-def _both_ways(above: NDArray[np.int32], below: NDArray[np.int32], begins: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the positions of pairs of any two objectives with the same observations in opposite order."""
-    width, found = int(max(above.max(initial=0), below.max(initial=0))) + 1, []
-    keys, mirrored = above.astype(np.int64) * width + below, below.astype(np.int64) * width + above
-    parts = list(itertools.pairwise(begins.tolist()))
-    for (a, b), (c, e) in itertools.combinations(parts, 2):
-        order = np.argsort(keys[c:e], kind="stable")
-        at = np.minimum(np.searchsorted(keys[c:e][order], mirrored[a:b]), max(e - c - 1, 0))
-        same = keys[c:e][order][at] == mirrored[a:b] if e > c else np.zeros(b - a, dtype=bool)
-        found.append((np.flatnonzero(same) + a, order[at[same]] + c if e > c else np.zeros(0, np.int64)))
-    one, other = (np.concatenate(part).astype(np.int64) for part in zip(*found, strict=True))
-    return one, other
 
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -1,7 +1,6 @@
 // What Python sees of the weight-space search: the space, the memory of a thread, and the search of one thread.
 #include "../bindings.h"
 #include "../weight_space/bounds.h"
-#include "../weight_space/operating_points.h"
 #include "../weight_space/opposites.h"
 #include "../weight_space/probing.h"
 #include "../weight_space/search.h"
@@ -190,16 +189,6 @@ bool hinge_first(Workspace& work, const Space& space, std::int64_t target) {
   return hinge_bound(space, work, box, needed).outcome == Outcome::kClosed;
 }
 
-nb::tuple advance(OperatingPoints& points, std::int64_t allowance, Stop stop) {
-  const std::int64_t before = points.spent();
-  OperatingPoints::Progress progress;
-  {
-    const nb::gil_scoped_release release;
-    progress = points.advance(allowance, stop);
-  }
-  return nb::make_tuple(static_cast<int>(progress), points.spent() - before, points.nodes, points.pool());
-}
-
 }  // namespace
 
 void bind_weight_space(nb::module_& module) {
@@ -218,18 +207,6 @@ void bind_weight_space(nb::module_& module) {
       .def("hinge_bound", &hinge_first, "space"_a, "target"_a,
            "Return whether a hinge bound closes that box at a target.")
       .def_prop_ro("box", &first_box, "What is known of that box.");
-  nb::class_<OperatingPoints>(module, "OperatingPoints",
-                              "A proof that weights lose positives to negatives; see `operating_points.h`.")
-      .def(nb::init<Matrix<const double>, std::span<const std::uint8_t>, std::size_t, double, double>(),
-           "points"_a.noconvert(), "positive"_a.noconvert(), "levels"_a, "margin"_a, "reach"_a, nb::keep_alive<1, 2>(),
-           nb::keep_alive<1, 3>())
-      .def("start", &OperatingPoints::start, "above"_a, "loss"_a, "required"_a,
-           "Begin to prove that no weights lose less than `required`.")
-      .def("advance", &advance, "allowance"_a, "stop"_a,
-           "Go on; return 0 if the allowance is used up, 1 if it is proven, 2 if the levels do not suffice; then the\n"
-           "work, the nodes and the infeasible subsystems so far.")
-      .def("learn_from", &OperatingPoints::learn_from, "other"_a,
-           "Take over the infeasible subsystems of a search of the same points with a single level.");
   module.def("find_opposites", &find_opposites, "directions"_a, "partner"_a, "distance"_a, kReleased);
   module.def(
       "search_weight_space", &search_boxes, "space"_a, "workspace"_a, "low"_a, "high"_a, "used"_a, "bound"_a,

@@ -5,7 +5,6 @@
 // measures a change. Python's are in `ltr/exact/tuning.py`.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -44,21 +43,5 @@ inline constexpr double kRelaxation = 0.7;   // share of Polyak's step that the 
 inline constexpr int kPackings = 2;          // times that unit losses are packed again, with the budgets left
 inline constexpr double kPackAgain = 0.3;    // share of the required loss that conflicts must take for another packing
 inline constexpr double kLeastGrowth = 1.1;  // growth of the packed losses from which another packing follows
-
-// --- operating points (`operating_points.cpp`)
-
-inline constexpr std::size_t kMostClauses = 60'000;  // in the pool; beyond, the oldest are forgotten
-// powers of two by which each open row lowers the weight of a clause in branching, for one level and for several
-inline constexpr int kDecay = 1, kDecayOfSeveral = 2;
-inline constexpr double kBase = 0.02;        // added to the share of the required loss that a removal loses
-inline constexpr std::array kUses{1, 2};     // of a negative in the packings that are tried
-inline constexpr int kLonger = 10;           // open rows beyond the shortest clause from which others do not count
-inline constexpr std::size_t kLongest = 32;  // open rows from which clauses count as equally long
-
-// --- linear programs (`subsystems.cpp`)
-
-inline constexpr int kMostPivots = 300;  // of one minimisation
-inline constexpr int kCautious = 150;    // pivots from which the first column is taken, so that no cycle goes on
-inline constexpr int kAfresh = 400;      // pivots until the tableau is computed afresh
 
 }  // namespace ltr::weight_space::tuning
