@@ -3,7 +3,7 @@ r"""Bounds for one or two columns: branch and bound over arcs of directions, wit
 Scaling weights up loses no comparison (`ltr.exact.reranking`), so two weights are searched on the four sides of the
 square ``max |w_j| = 1``: w = (1, t), (-1, t), (t, 1) and (t, -1) with t from -1 to 1. On a side the key
 ``w·x - margin * grade`` of every row is linear in t. So on an arc low <= t <= high a pair is lost everywhere if it is
-lost at both ends, and counting these pairs by sorting bounds the statistic (``ltr/native/arcs.cpp``).
+lost at both ends, and counting these pairs by sorting bounds the statistic (``ltr/native/arcs.h``).
 
 The arc with the largest bound is halved, until few pairs change on it. Then all changes are visited, which gives the
 largest value on the arc; if weights there attain it, no other weights are better. This is for lists with too many pairs

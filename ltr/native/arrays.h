@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -35,6 +36,7 @@ struct Matrix {
 
   T& operator()(std::size_t row, std::size_t column) const { return data[row * columns + column]; }
   std::span<T> operator[](std::size_t row) const { return {data + row * columns, columns}; }
+  std::span<T> all() const { return {data, rows * columns}; }
 };
 
 // A number that is never negative as a place in an array, its fraction cut off.
@@ -51,17 +53,18 @@ void require_places(std::span<const T> values, std::size_t size, const char* rul
   require(std::all_of(values.begin(), values.end(), [=](T i) { return i >= 0 && index(i) < size; }), rule);
 }
 
-// Whether another thread asks the kernel to stop, by writing a number other than 0 to a shared array of one byte.
+// Whether another thread asks the kernel to stop, by writing a number other than 0 to a byte that both see.
 class Stop {
  public:
-  explicit Stop(std::span<const std::uint8_t> flag) : flag_(flag.empty() ? nullptr : flag.data()) {}
-  bool asked() const {
-    // The flag is only read here, but `std::atomic_ref` takes no constant before C++26.
-    return flag_ != nullptr && std::atomic_ref(const_cast<std::uint8_t&>(*flag_)).load(std::memory_order_relaxed) != 0;
-  }
+  Stop() = default;
+  explicit Stop(std::uint8_t* byte) : byte_(byte) {}
+  bool asked() const { return byte_ != nullptr && std::atomic_ref(*byte_).load(std::memory_order_relaxed) != 0; }
 
  private:
-  const std::uint8_t* flag_;
+  std::uint8_t* byte_ = nullptr;
 };
+
+// What keeps the arrays alive that an object goes on reading.
+using Kept = std::vector<std::shared_ptr<void>>;
 
 }  // namespace ltr

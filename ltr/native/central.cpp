@@ -7,8 +7,7 @@
 #include <bit>
 #include <numbers>
 
-#include "bindings.h"
-#include "module.h"
+#include "functions.h"
 #include "random.h"
 
 namespace ltr {
@@ -16,18 +15,19 @@ namespace {
 
 constexpr int kShrinks = 40;  // times that the arc of the ellipse is shortened before a walker stays where it is
 
-// Lists of rows, one behind the other, that are ordered by score.
+// Lists of rows, one behind the other, that are ordered by score; see `functions.h`.
 struct Lists {
-  std::span<const std::int64_t> start;  // first row of each list, and the number of rows, (lists + 1,)
-  std::span<const double> gains;        // of each row
-  std::span<const double> penalty;      // what is taken from the score of each row before scores are compared
-  std::span<const double> weights;      // rank weights of each list, from the top
-};
+  std::span<const std::int64_t> start;
+  std::span<const double> gains, penalty, weights;
 
-// Linear side constraints ``A w <= b`` on weights scaled into the box [-1, 1]^d.
-struct Sides {
-  Matrix<const double> A;
-  std::span<const double> b;
+  Lists(std::span<const std::int64_t> starts, std::span<const double> gains_of, std::span<const double> penalties,
+        std::span<const double> rank_weights)
+      : start(starts), gains(gains_of), penalty(penalties), weights(rank_weights) {
+    const std::size_t n = gains.size();
+    require(n > 0 && penalty.size() == n && weights.size() == n, "one entry per row");
+    require(!start.empty() && start.front() == 0 && start.back() == static_cast<std::int64_t>(n), "lists of all rows");
+    require(std::is_sorted(start.begin(), start.end()), "lists follow each other");
+  }
 };
 
 LTR_MULTIVERSION std::int64_t count_up_to(const double* values, std::size_t n, double limit) {
@@ -144,54 +144,66 @@ class Statistic {
   std::vector<Part> parts_;
 };
 
-bool allowed(const Sides& sides, std::span<const double> origin, std::span<const std::int64_t> free,
-             const std::vector<double>& step, std::vector<double>& weights) {
-  if (sides.b.empty()) return true;
+bool allowed(Matrix<const double> A, std::span<const double> b, std::span<const double> origin,
+             std::span<const std::int64_t> free, const std::vector<double>& step, std::vector<double>& weights) {
+  if (b.empty()) return true;
   std::copy(origin.begin(), origin.end(), weights.begin());
   for (std::size_t j = 0; j < free.size(); ++j) weights[index(free[j])] += step[j];
   double largest = 1.0;
   for (const double weight : weights) largest = std::max(largest, std::abs(weight));
-  for (std::size_t row = 0; row < sides.b.size(); ++row) {
+  for (std::size_t row = 0; row < b.size(); ++row) {
     double sum = 0.0;
-    for (std::size_t j = 0; j < weights.size(); ++j) sum += sides.A(row, j) * (weights[j] / largest);
-    if (!(sum <= sides.b[row])) return false;
+    for (std::size_t j = 0; j < weights.size(); ++j) sum += A(row, j) * (weights[j] / largest);
+    if (!(sum <= b[row])) return false;
   }
   return true;
 }
 
-struct Plan {
-  std::int64_t walkers, steps, burn_in;  // the first steps, which are not averaged
-  double sharpness, spread;
-};
+}  // namespace
 
-// Write the mean step of the walkers to `mean`; each walker starts at 0.
-void sample(const Lists& lists, const Sides& sides, std::span<const double> origin, std::span<const std::int64_t> free,
-            std::span<const double> base, Matrix<const double> Z, const Plan& plan, Random random,
-            std::span<double> mean) {
-  const std::size_t n = base.size(), d = free.size();
-  Statistic statistic(lists);
+void statistics(std::span<const std::int64_t> start, std::span<const double> gains, std::span<const double> penalty,
+                std::span<const double> rank_weights, Matrix<const double> scores, std::span<double> found) {
+  Statistic statistic({start, gains, penalty, rank_weights});
+  require(scores.rows == found.size() && scores.columns == gains.size(), "one score per row");
+  const std::vector<double> none(gains.size());
+  for (std::size_t row = 0; row < scores.rows; ++row) found[row] = statistic(scores[row].data(), none.data());
+}
+
+void sample_steps(std::span<const std::int64_t> start, std::span<const double> gains, std::span<const double> penalty,
+                  std::span<const double> rank_weights, Matrix<const double> A, std::span<const double> b,
+                  std::span<const double> origin, std::span<const std::int64_t> free, std::span<const double> base,
+                  Matrix<const double> Z, std::int64_t walkers, std::int64_t steps, std::int64_t burn_in,
+                  double sharpness, double spread, std::uint64_t seed, std::span<double> mean) {
+  const std::size_t n = gains.size(), d = free.size();
+  Statistic statistic({start, gains, penalty, rank_weights});
+  require(base.size() == n, "one score per row");
+  require(Z.rows == d && Z.columns == n && mean.size() == d, "one column per free weight");
+  require(A.rows == b.size() && (A.rows == 0 || A.columns == origin.size()), "one row per constraint");
+  require(walkers > 0 && steps > burn_in, "steps to average");
+  require_places(free, origin.size(), "columns");
+  Random random(seed);
   std::vector<double> step(d), drawn(d), tried(d), weights(origin.size());
   std::vector<double> moves(n), drawn_moves(n), tried_moves(n);  // of the scores
   std::fill(mean.begin(), mean.end(), 0.0);
-  for (std::int64_t walker = 0; walker < plan.walkers; ++walker) {
+  for (std::int64_t walker = 0; walker < walkers; ++walker) {
     std::fill(step.begin(), step.end(), 0.0);
     std::fill(moves.begin(), moves.end(), 0.0);
-    double level = plan.sharpness * statistic(base.data(), moves.data());
-    for (std::int64_t index = 0; index < plan.steps; ++index) {
+    double level = sharpness * statistic(base.data(), moves.data());
+    for (std::int64_t move = 0; move < steps; ++move) {
       std::fill(drawn_moves.begin(), drawn_moves.end(), 0.0);
       for (std::size_t j = 0; j < d; ++j) {
-        drawn[j] = plan.spread * random.normal();
+        drawn[j] = spread * random.normal();
         add_multiple(drawn_moves.data(), drawn[j], Z.data + j * n, n);
       }
       const double least = level + std::log1p(-random.uniform());
       double angle = 2.0 * std::numbers::pi * random.uniform();
       double low = angle - 2.0 * std::numbers::pi, high = angle;
       for (int shrink = 0; shrink < kShrinks; ++shrink) {
-        const double a = std::cos(angle), b = std::sin(angle);
-        mix(tried.data(), a, step.data(), b, drawn.data(), d);
-        if (allowed(sides, origin, free, tried, weights)) {
-          mix(tried_moves.data(), a, moves.data(), b, drawn_moves.data(), n);
-          const double found = plan.sharpness * statistic(base.data(), tried_moves.data());
+        const double old = std::cos(angle), fresh = std::sin(angle);
+        mix(tried.data(), old, step.data(), fresh, drawn.data(), d);
+        if (allowed(A, b, origin, free, tried, weights)) {
+          mix(tried_moves.data(), old, moves.data(), fresh, drawn_moves.data(), n);
+          const double found = sharpness * statistic(base.data(), tried_moves.data());
           if (found > least) {
             step.swap(tried);
             moves.swap(tried_moves);
@@ -202,61 +214,12 @@ void sample(const Lists& lists, const Sides& sides, std::span<const double> orig
         (angle < 0.0 ? low : high) = angle;
         angle = low + (high - low) * random.uniform();
       }
-      if (index >= plan.burn_in) {
+      if (move >= burn_in) {
         for (std::size_t j = 0; j < d; ++j) mean[j] += step[j];
       }
     }
   }
-  for (double& sum : mean) sum /= static_cast<double>(plan.walkers * (plan.steps - plan.burn_in));
-}
-
-Lists checked(const Vector<std::int64_t>& start, const Vector<double>& gains, const Vector<double>& penalty,
-              const Vector<double>& rank_weights) {
-  const std::size_t n = gains.shape(0), lists = start.shape(0);
-  require(n > 0 && penalty.shape(0) == n && rank_weights.shape(0) == n, "one entry per row");
-  require(lists > 0 && start(0) == 0 && start(lists - 1) == static_cast<std::int64_t>(n), "lists of all rows");
-  require(std::is_sorted(start.data(), start.data() + lists), "lists follow each other");
-  return {view(start), view(gains), view(penalty), view(rank_weights)};
-}
-
-void sample_steps(Vector<std::int64_t> start, Vector<double> gains, Vector<double> penalty, Vector<double> rank_weights,
-                  Rows<double> A, Vector<double> b, Vector<double> origin, Vector<std::int64_t> free,
-                  Vector<double> base, Rows<double> Z, std::int64_t walkers, std::int64_t steps, std::int64_t burn_in,
-                  double sharpness, double spread, std::uint64_t seed, OutVector<double> mean) {
-  const std::size_t n = gains.shape(0), d = free.shape(0);
-  const Lists lists = checked(start, gains, penalty, rank_weights);
-  require(base.shape(0) == n, "one score per row");
-  require(Z.shape(0) == d && Z.shape(1) == n && mean.shape(0) == d, "one column per free weight");
-  require(A.shape(0) == b.shape(0) && (A.shape(0) == 0 || A.shape(1) == origin.shape(0)), "one row per constraint");
-  require(walkers > 0 && steps > burn_in, "steps to average");
-  for (const std::int64_t j : view(free)) require(j >= 0 && j < static_cast<std::int64_t>(origin.shape(0)), "columns");
-  const nb::gil_scoped_release release;
-  sample(lists, {view(A), view(b)}, view(origin), view(free), view(base), view(Z),
-         {walkers, steps, burn_in, sharpness, spread}, Random(seed), view(mean));
-}
-
-void statistics(Vector<std::int64_t> start, Vector<double> gains, Vector<double> penalty, Vector<double> rank_weights,
-                Rows<double> scores, OutVector<double> found) {
-  const Lists lists = checked(start, gains, penalty, rank_weights);
-  require(scores.shape(0) == found.shape(0) && scores.shape(1) == lists.gains.size(), "one score per row");
-  const nb::gil_scoped_release release;
-  Statistic statistic(lists);
-  const std::vector<double> none(lists.gains.size());
-  for (std::size_t row = 0; row < scores.shape(0); ++row)
-    view(found)[row] = statistic(view(scores)[row].data(), none.data());
-}
-
-}  // namespace
-
-void bind_central(nb::module_& module) {
-  module.def("statistics", &statistics, nb::arg("start"), nb::arg("gains"), nb::arg("penalty"), nb::arg("rank_weights"),
-             nb::arg("scores"), nb::arg("found").noconvert(),
-             "Write the statistic of each row of scores, up to a constant, to `found`.");
-  module.def("sample_steps", &sample_steps, nb::arg("start"), nb::arg("gains"), nb::arg("penalty"),
-             nb::arg("rank_weights"), nb::arg("A"), nb::arg("b"), nb::arg("origin"), nb::arg("free"), nb::arg("base"),
-             nb::arg("Z"), nb::arg("walkers"), nb::arg("steps"), nb::arg("burn_in"), nb::arg("sharpness"),
-             nb::arg("spread"), nb::arg("seed"), nb::arg("mean").noconvert(),
-             "Write the mean step of walkers by elliptical slice sampling to `mean`, see `ltr.exact.central`.");
+  for (double& sum : mean) sum /= static_cast<double>(walkers * (steps - burn_in));
 }
 
 }  // namespace ltr

@@ -13,8 +13,12 @@ class Groups {
   std::size_t lists() const { return start_.size() - 1; }
   std::size_t items() const { return number_.size(); }
   std::size_t longest() const { return longest_; }
-  double pairs() const { return pairs_; }                           // sum of the squared lengths of the lists
-  std::span<const std::int64_t> number() const { return number_; }  // list of each item
+  double pairs() const { return pairs_; }  // sum of the squared lengths of the lists
+  // Write the number of each item's list.
+  void write_number(std::span<std::int64_t> out) const {
+    require(out.size() == items(), "one number per item");
+    std::copy(number_.begin(), number_.end(), out.begin());
+  }
   // The items of a list, in their order; empty if all lists are in one piece, from `start` on.
   std::span<const std::int64_t> order() const { return order_; }
   std::size_t start(std::size_t list) const { return start_[list]; }

@@ -59,15 +59,22 @@ Segment clip(const Sides& sides, std::span<const double> w, std::span<const doub
   return {low, high};
 }
 
-Ascent::Ascent(const Shape& shape, std::unique_ptr<LineSearch> line_search, Random random)
-    : shape_(shape), line_search_(std::move(line_search)), random_(random), order_(d()) {
+Ascent::Ascent(Shape shape) : shape_(std::move(shape)), order_(d()) {
   for (auto* weights : {&axis_, &corner_, &rest_, &target_, &v_, &direction_}) weights->resize(d());
   for (auto* scores : {&f_, &g_, &others_, &signed_}) scores->resize(n());
 }
 
 double Ascent::objective(std::span<const double> w, double share) {
+  require(w.size() == d(), "one weight per feature");
   scores(w, f_);
-  return line_search_->value(f_, share) - shape_.C * priced(w);
+  return shape_.lines->value(f_, share) - shape_.C * priced(w);
+}
+
+std::pair<double, double> Ascent::line_search(std::span<const double> f, std::span<const double> g, double low,
+                                              double high, double least, double here) {
+  require(f.size() == n() && g.size() == n(), "one score per observation");
+  const auto [value, at] = search(f, g, {low, high}, here, least);
+  return {value, at};
 }
 
 std::pair<double, std::int64_t> Ascent::ascend(std::span<double> w, std::int64_t lines, bool resume) {
@@ -81,7 +88,7 @@ std::pair<double, std::int64_t> Ascent::ascend(std::span<double> w, std::int64_t
     if (lines <= 0) return {value, 0};
     const double before = value;
     if (at_ < d()) {  // Fisher-Yates, one step at a time
-      const auto step = index(random_.uniform() * static_cast<double>(d() - at_));
+      const auto step = index(shape_.random.uniform() * static_cast<double>(d() - at_));
       std::swap(order_[at_], order_[at_ + step]);
       const std::size_t j = order_[at_];
       value = shape_.project.rows == 0 ? coordinate(w, value, j) : direction(w, value, shape_.project[j]);
@@ -151,7 +158,7 @@ double Ascent::coordinate(std::span<double> w, double value, std::size_t j) {
     }
     found.value -= price;
     const double tie = tie_at(found.value);
-    if (found.value > best + tie || (found.value > best - tie && 3.0 * random_.uniform() < 1.0)) {
+    if (found.value > best + tie || (found.value > best - tie && 3.0 * shape_.random.uniform() < 1.0)) {
       best = found.value;
       if (sign == 0.0) {
         add_multiple(rest_.data(), found.at, axis_.data(), d(), target_.data());
@@ -163,7 +170,7 @@ double Ascent::coordinate(std::span<double> w, double value, std::size_t j) {
   if (shape_.C > 0.0 && shape_.priced[j] != 0 && w[j] != 0.0) {
     const auto [low, high] = clip(shape_.sides, rest_, axis_, {-1.0, 1.0});
     if (low <= 0.0 && 0.0 <= high) {
-      const double found = line_search_->value(others_, 1.0) - shape_.C * partners;
+      const double found = shape_.lines->value(others_, 1.0) - shape_.C * partners;
       if (found > best) {
         best = found;
         target_ = rest_;
@@ -207,10 +214,10 @@ std::span<const double> Ascent::inside(std::span<const double> v) {
 // side constraints w and its multiples rank alike, so the largest |w_j| is kept as it is.
 std::span<const double> Ascent::random_direction(std::span<const double> w) {
   const std::size_t top = largest(w);
-  const double share = std::max(random_.uniform(), 2.0 / static_cast<double>(d()));
+  const double share = std::max(shape_.random.uniform(), 2.0 / static_cast<double>(d()));
   for (std::size_t j = 0; j < d(); ++j) {
     const bool used = shape_.C == 0.0 || shape_.priced[j] == 0 || w[j] != 0.0;
-    v_[j] = used && random_.uniform() < share ? 2.0 * random_.uniform() - 1.0 : 0.0;
+    v_[j] = used && shape_.random.uniform() < share ? 2.0 * shape_.random.uniform() - 1.0 : 0.0;
   }
   if (!shape_.constrained && w[top] != 0.0) {
     accumulate(-v_[top] / w[top], w.data(), d(), v_.data());

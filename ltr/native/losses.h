@@ -1,9 +1,4 @@
-// Losses of ranked lists: the value of one list and its gradient. `losses.cpp` reads the lists and calls these kernels.
-//
-// A kernel returns the value and writes the slopes, in float64. NaN instead of a value says that the inputs must be
-// looked at in Python, which raises an error or takes another way. With `curvature` the value means nothing else, and
-// in place of the slopes the kernel writes, for each score, the second derivative of the value in this score alone, or
-// a bound above it where that is not simple (see each kernel).
+// Losses of ranked lists by name (`losses.cpp`), and the kernels that compute the value of one list and its gradient.
 #pragma once
 
 #include "lists.h"
@@ -25,6 +20,10 @@ struct Options {
   double temperature = 1.0;
 };
 
+// A kernel returns the value and writes the slopes, in float64. NaN instead of a value says that the inputs must be
+// looked at in Python, which raises an error or takes another way. With `curvature` the value means nothing, and in
+// place of the slopes the kernel writes, for each score, the second derivative of the value in this score alone, or a
+// bound above it where that is not simple (see each kernel).
 using Kernel = double(const List&, const Options&, Workspace&, bool curvature);
 
 Kernel ranknet, hinge, squared_hinge, exponential, exponential_push, logistic_push;
@@ -37,5 +36,43 @@ Kernel ranknet_derivatives;
 double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space);
 
 constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
+
+// Lists as rows of arrays, or as groups of flat items, and where to write their gradient.
+template <class Score, class Label>
+struct Batch {
+  const Score* scores;
+  const Label* labels;
+  const std::uint8_t* mask;  // or nullptr
+  const Score* weights;      // or nullptr
+  const Groups* groups;      // or nullptr
+  std::size_t items, length, lists;
+  Score *slopes, *curvatures;  // the second derivatives in each score or bounds above them, if they are asked for
+
+  std::size_t begin(std::size_t list) const {
+    return groups != nullptr ? groups->start(list) : std::min(list * length, items);
+  }
+};
+
+enum class Reduction { none, sum, mean };
+
+// A loss of lists by name, with its options.
+class ListLoss {
+ public:
+  ListLoss(const std::string& name, bool mean, double power, double temperature, std::vector<double> rank_weights,
+           bool by_rank, std::int64_t cutoff, bool exp2, bool hits, bool share_of_pairs);
+
+  // Write the values of a batch, or their mean or sum, and the gradient; return false if Python must look at the
+  // inputs.
+  template <class Score, class Label>
+  bool evaluate(Batch<Score, Label> batch, Reduction reduction, std::size_t threads, Score* values) const;
+
+ private:
+  struct Named;
+  static const Named& named(const std::string& name);
+
+  const Named& named_;
+  Options options_;
+  std::vector<double> rank_weights_;
+};
 
 }  // namespace ltr

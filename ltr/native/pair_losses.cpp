@@ -5,11 +5,6 @@
 // loss are not taken pair by pair: sum over i of log(1 + e_ik) = log(1 + q_k) with q_k = product over i of (1 + e_ik)
 // - 1. The update q <- q + e (1 + q) has positive terms only and so keeps the relative precision of q, however small
 // the e are; with e <= 1, q stays within the range for 1,000 factors.
-//
-// If the scores of a list are at most `kClose` apart, exp(s_k - s_i) = exp(s_k - c) exp(c - s_i) takes two exponentials
-// per item instead of one per pair. The exponents are then at most 32 in size, so that rounding them changes the result
-// by less than 4e-15.
-#include "losses.h"
 #include "sorted_list.h"
 #include "vector_math.h"
 
@@ -20,28 +15,14 @@ constexpr double kClose = 64.0;
 constexpr std::size_t kVector = 8;     // numbers that short loops take at a time
 constexpr std::size_t kFactors = 960;  // of a product of terms 1 + e <= 2
 constexpr double kMax = std::numeric_limits<double>::max();
-const double kLargestRoot = std::sqrt(kMax);
+constexpr double kLargestRoot = 0x1.fffffffffffffp511;  // its square is within the range
 
-// Exponentials of the scores of a list around the middle of their range, and their inverses.
-struct Exponentials {
-  double *up, *down;  // exp(s - c), zeros behind the last item, and exp(c - s)
-  bool close;         // whether they exist: the scores are not far apart
-};
-
-LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double* up, double* down, std::size_t n) {
+LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double unit, double* up, double* down,
+                                   std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
-    up[i] = exp_of(scores[i] - middle);
-    down[i] = exp_of(middle - scores[i]);
+    up[i] = exp_of((scores[i] - middle) * unit);
+    down[i] = exp_of((middle - scores[i]) * unit);
   }
-}
-
-Exponentials exponentials(const Sorted& x, Workspace& space) {
-  const auto [low, high] = std::minmax_element(x.scores, x.scores + x.n);
-  Exponentials e{space.take(x.n + kVector), space.take(x.n), *high - *low <= kClose};
-  if (!e.close) return e;
-  exponentiate(x.scores, *low + 0.5 * (*high - *low), e.up, e.down, pad(x.scores, x.n, *low));
-  std::fill(e.up + x.n, e.up + padded(x.n + kVector), 0.0);
-  return e;
 }
 
 // --- the mean or sum over pairs ------------------------------------------------------------------------------------
@@ -52,16 +33,20 @@ struct Row {
   double value = 0.0, slope = 0.0;
 };
 
-template <bool curvature, class Pair>
+// The loss of a pair whose scores differ by z, and its derivatives.
+struct Terms {
+  double value, slope, curvature;
+};
+
+template <Terms terms_of(double), bool curvature>
 [[gnu::always_inline]] inline Row over_row(double score, double share, const double* scores, const double* shares,
-                                           double* slopes, std::size_t n, Pair pair) {
+                                           double* slopes, std::size_t n) {
   double value = 0.0, slope = 0.0;
 #pragma omp simd reduction(+ : value, slope)
   for (std::size_t k = 0; k < n; ++k) {
-    double step;
-    const double own = pair(score - scores[k], step);
-    if constexpr (!curvature) value += shares[k] * own;
-    step *= shares[k];
+    const Terms terms = terms_of(score - scores[k]);
+    if constexpr (!curvature) value += shares[k] * terms.value;
+    const double step = shares[k] * (curvature ? terms.curvature : terms.slope);
     slope += step;
     slopes[k] += curvature ? share * step : -(share * step);
   }
@@ -70,52 +55,38 @@ template <bool curvature, class Pair>
 
 // A hinge is straight but for its kink: its pairs of a loss above 0 count as curvature 1, the size of their slopes. The
 // Newton step of any set of items is then their balance of pairs to win, at most 1, which is the margin of the hinge.
-LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
-                               std::size_t n, bool curvature) {
-  if (curvature) {
-    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
-      step = z < 1.0 ? 1.0 : 0.0;
-      return 0.0;
-    });
-  }
-  return over_row<false>(score, share, scores, shares, slopes, n, [](double z, double& step) {
-    const double missing = 1.0 - z;
-    step = missing > 0.0 ? -1.0 : 0.0;
-    return missing > 0.0 ? missing : 0.0;
-  });
+[[gnu::always_inline]] inline Terms hinge_terms(double z) {
+  const double missing = 1.0 - z;
+  return {missing > 0.0 ? missing : 0.0, missing > 0.0 ? -1.0 : 0.0, z < 1.0 ? 1.0 : 0.0};
 }
 
 // The slope stops growing where the square leaves the range.
+[[gnu::always_inline]] inline Terms squared_hinge_terms(double z) {
+  const double missing = 1.0 - z > 0.0 ? 1.0 - z : 0.0;
+  return {missing * missing, -2.0 * (missing < kLargestRoot ? missing : kLargestRoot), z < 1.0 ? 2.0 : 0.0};
+}
+
+[[gnu::always_inline]] inline Terms logistic_terms(double z) {
+  const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
+  return {log_of_one_plus(far) + (z > 0.0 ? 0.0 : size), z > 0.0 ? -far * inverse : -inverse, far * inverse * inverse};
+}
+
+LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
+                               std::size_t n, bool curvature) {
+  return curvature ? over_row<hinge_terms, true>(score, share, scores, shares, slopes, n)
+                   : over_row<hinge_terms, false>(score, share, scores, shares, slopes, n);
+}
+
 LTR_MULTIVERSION Row squared_hinge_row(double score, double share, const double* scores, const double* shares,
                                        double* slopes, std::size_t n, bool curvature) {
-  if (curvature) {
-    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
-      step = z < 1.0 ? 2.0 : 0.0;
-      return 0.0;
-    });
-  }
-  const double largest = kLargestRoot;
-  return over_row<false>(score, share, scores, shares, slopes, n, [largest](double z, double& step) {
-    const double missing = 1.0 - z > 0.0 ? 1.0 - z : 0.0;
-    step = -2.0 * (missing < largest ? missing : largest);
-    return missing * missing;
-  });
+  return curvature ? over_row<squared_hinge_terms, true>(score, share, scores, shares, slopes, n)
+                   : over_row<squared_hinge_terms, false>(score, share, scores, shares, slopes, n);
 }
 
 LTR_MULTIVERSION Row logistic_row(double score, double share, const double* scores, const double* shares,
                                   double* slopes, std::size_t n, bool curvature) {
-  if (curvature) {
-    return over_row<true>(score, share, scores, shares, slopes, n, [](double z, double& step) {
-      const double far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
-      step = far * inverse * inverse;
-      return 0.0;
-    });
-  }
-  return over_row<false>(score, share, scores, shares, slopes, n, [](double z, double& step) {
-    const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
-    step = z > 0.0 ? -far * inverse : -inverse;
-    return log_of_one_plus(far) + (z > 0.0 ? 0.0 : size);
-  });
+  return curvature ? over_row<logistic_terms, true>(score, share, scores, shares, slopes, n)
+                   : over_row<logistic_terms, false>(score, share, scores, shares, slopes, n);
 }
 
 template <class RowOf>
@@ -142,11 +113,7 @@ double over_pairs(const List& list, const Options& options, Workspace& space, bo
 // --- logistic losses of close scores without weights ----------------------------------------------------------------
 
 // Whether a list has no weights, and scores whose exponentials are products.
-bool is_close(const List& list) {
-  if (list.weights != nullptr || list.n == 0) return false;
-  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
-  return *high - *low <= kClose;
-}
+bool is_product(const List& list) { return list.weights == nullptr && list.n > 0 && is_close(list.scores, list.n); }
 
 // Call a function with every item that is above others, and with the first of those; return the number of pairs.
 template <class Work>
@@ -235,6 +202,20 @@ LTR_MULTIVERSION Derivatives close_logistic_derivatives(double down, const doubl
 
 }  // namespace
 
+bool is_close(const double* scores, std::size_t n, double unit) {
+  const auto [low, high] = std::minmax_element(scores, scores + n);
+  return unit < kInfinity && (*high - *low) * unit <= kClose;
+}
+
+Exponentials exponentials(double* scores, std::size_t n, double unit, Workspace& space) {
+  Exponentials e{space.take(n + kVector), space.take(n), is_close(scores, n, unit)};
+  if (!e.close) return e;
+  const auto [low, high] = std::minmax_element(scores, scores + n);
+  exponentiate(scores, *low + 0.5 * (*high - *low), unit, e.up, e.down, pad(scores, n, *low));
+  std::fill(e.up + n, e.up + padded(n + kVector), 0.0);
+  return e;
+}
+
 double hinge(const List& list, const Options& options, Workspace& space, bool curvature) {
   return over_pairs(list, options, space, curvature, hinge_row);
 }
@@ -244,9 +225,9 @@ double squared_hinge(const List& list, const Options& options, Workspace& space,
 }
 
 double ranknet(const List& list, const Options& options, Workspace& space, bool) {
-  if (!is_close(list)) return over_pairs(list, options, space, false, logistic_row);
+  if (!is_product(list)) return over_pairs(list, options, space, false, logistic_row);
   const Sorted x = sorted(list, space);
-  const Exponentials e = exponentials(x, space);
+  const Exponentials e = exponentials(x.scores, x.n, 1.0, space);
   double *sums = space.take(x.n), total = 0.0;
   const double pairs = add_up_close(x, e, sums, space);
   for (std::size_t k = 0; k < x.n; ++k) total += sums[k];
@@ -256,14 +237,14 @@ double ranknet(const List& list, const Options& options, Workspace& space, bool)
 double ranknet_derivatives_by_pairs(const List& list, const Options& options, Workspace& space) {
   List other = list;
   other.slopes = list.curvatures;
-  if (!is_close(list)) {
+  if (!is_product(list)) {
     over_pairs(list, options, space, false, logistic_row);
     space.reset(list.n);
     over_pairs(other, options, space, true, logistic_row);
     return 0.0;
   }
   Sorted x = sorted(list, space), second = x;
-  const Exponentials e = exponentials(x, space);
+  const Exponentials e = exponentials(x.scores, x.n, 1.0, space);
   for (Sorted* one : {&x, &second}) {
     one->slopes = space.take(x.n + kVector);
     std::fill_n(one->slopes, x.n + kVector, 0.0);
@@ -301,58 +282,49 @@ struct Unit {
   double log() const { return shift - std::log(scale); }
 };
 
-// The sum of share * loss over the upper items of an item whose loss is log(1 + exp(-z)), times the scale.
-LTR_MULTIVERSION double near_sum(const double* scores, const double* shares, std::size_t n, double score,
-                                 double scale) {
-  const double most = kMax;
+// The sum over the upper items of an item of what `term_of` says of each and their difference.
+template <class Term>
+[[gnu::always_inline]] inline double over_upper(const double* scores, double score, std::size_t n, Term term_of) {
   double sum = 0.0;
 #pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) {
-    const double z = scores[i] - score, size = z > 0.0 ? z : -z, bounded = size < most ? size : most;
-    const double value = log_of_one_plus(exp_of(-size)) + (z > 0.0 ? 0.0 : bounded);
-    sum += shares[i] * (value * scale);
-  }
+  for (std::size_t i = 0; i < n; ++i) sum += term_of(i, scores[i] - score);
   return sum;
+}
+
+// The sum of share * loss over the upper items of an item, in its unit. Differences beyond the range are taken as its
+// end, as in the shift.
+LTR_MULTIVERSION double loss_sum(const double* scores, const double* shares, std::size_t n, double score, Unit unit) {
+  const double most = kMax, shift = unit.shift, scale = unit.scale;
+  if (shift != 0.0) {
+    return over_upper(scores, score, n, [=](std::size_t i, double z) {
+      const double bounded = z < most ? z : most;
+      return shares[i] * exp_of(-bounded - shift);
+    });
+  }
+  return over_upper(scores, score, n, [=](std::size_t i, double z) {
+    const double size = z > 0.0 ? z : -z, bounded = size < most ? size : most;
+    const double value = log_of_one_plus(exp_of(-size)) + (z > 0.0 ? 0.0 : bounded);
+    return shares[i] * (value * scale);
+  });
 }
 
 // Add the sizes of the slopes of this sum, times a factor, to those of the upper items; return their sum.
-LTR_MULTIVERSION double near_slopes(const double* scores, const double* shares, std::size_t n, double score,
-                                    double factor, double* slopes) {
-  double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) {
-    const double z = scores[i] - score, size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
-    const double step = factor * (shares[i] * (z > 0.0 ? far * inverse : inverse));
+LTR_MULTIVERSION double slope_sum(const double* scores, const double* shares, std::size_t n, double score, Unit unit,
+                                  double factor, double* slopes) {
+  const double most = kMax, shift = unit.shift, scaled = factor * unit.scale;
+  if (shift != 0.0) {
+    return over_upper(scores, score, n, [=](std::size_t i, double z) {
+      const double bounded = z < most ? z : most, step = factor * (shares[i] * exp_of(-bounded - shift));
+      slopes[i] += step;
+      return step;
+    });
+  }
+  return over_upper(scores, score, n, [=](std::size_t i, double z) {
+    const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
+    const double step = scaled * (shares[i] * (z > 0.0 ? far * inverse : inverse));
     slopes[i] += step;
-    sum += step;
-  }
-  return sum;
-}
-
-// The same sums where losses are exp(-z - shift). Differences beyond the range are taken as its end, as in the shift.
-LTR_MULTIVERSION double far_sum(const double* scores, const double* shares, std::size_t n, double score, double shift) {
-  const double most = kMax;
-  double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) {
-    const double z = scores[i] - score, bounded = z < most ? z : most;
-    sum += shares[i] * exp_of(-bounded - shift);
-  }
-  return sum;
-}
-
-LTR_MULTIVERSION double far_slopes(const double* scores, const double* shares, std::size_t n, double score,
-                                   double shift, double factor, double* slopes) {
-  const double most = kMax;
-  double sum = 0.0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) {
-    const double z = scores[i] - score, bounded = z < most ? z : most;
-    const double step = factor * (shares[i] * exp_of(-bounded - shift));
-    slopes[i] += step;
-    sum += step;
-  }
-  return sum;
+    return step;
+  });
 }
 
 // Add the slopes of the lower items k of one item i, times a factor of each k; return their sum, the size of i's own.
@@ -382,7 +354,7 @@ double logistic_push(const List& list, const Options& options, Workspace& space,
   if (labels < 2) return 0.0;
   const double power = options.power;
   const std::size_t first = x.begin(1);  // items from here on are below others
-  const Exponentials e = exponentials(x, space);
+  const Exponentials e = exponentials(x.scores, x.n, 1.0, space);
   const bool close = e.close && !x.weighted;  // inner sums come from products
   double *sums = space.take(x.n), *inner = space.take(x.n), *least = space.take(x.n), *pulls = space.take(x.n);
   if (close) {
@@ -404,8 +376,7 @@ double logistic_push(const List& list, const Options& options, Workspace& space,
       } else {
         least[k] = finite(lowest - x.scores[k]);
         const Unit unit(least[k]);
-        sums[k] = unit.shift != 0.0 ? far_sum(x.scores, x.shares, above, x.scores[k], unit.shift)
-                                    : near_sum(x.scores, x.shares, above, x.scores[k], unit.scale);
+        sums[k] = loss_sum(x.scores, x.shares, above, x.scores[k], unit);
         log_sum = unit.log() + std::log(sums[k]);
       }
       inner[k] = finite(power * (log_sum - (options.mean ? std::log(beside) : 0.0)));
@@ -433,10 +404,7 @@ double logistic_push(const List& list, const Options& options, Workspace& space,
       continue;
     }
     for (std::size_t k = above; k < x.begin(label + 1); ++k) {
-      const Unit unit(least[k]);
-      x.slopes[k] += unit.shift != 0.0
-                         ? far_slopes(x.scores, x.shares, above, x.scores[k], unit.shift, inner[k], pulls)
-                         : near_slopes(x.scores, x.shares, above, x.scores[k], inner[k] * unit.scale, pulls);
+      x.slopes[k] += slope_sum(x.scores, x.shares, above, x.scores[k], Unit(least[k]), inner[k], pulls);
     }
   }
   for (std::size_t at = 0; at < x.n; ++at) {

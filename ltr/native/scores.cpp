@@ -5,9 +5,8 @@
 // group needs: the product of two float64 numbers is an integer below 2^106 times a power of two.
 #include <numeric>
 
-#include "bindings.h"
+#include "functions.h"
 #include "key_sort.h"
-#include "module.h"
 
 namespace ltr {
 namespace {
@@ -227,13 +226,13 @@ class Ranking {
   }
 
   // Write the rank of each key, from 0: equal keys share one.
-  void ranks(std::int64_t* ranks) const {
+  void ranks(std::span<std::int64_t> ranks) const {
     std::int64_t rank = -1;
     for (std::size_t k = 0; k < order_.size(); ++k) ranks[order_[k]] = rank += differs_[k];
   }
 
   // Write the place of each key, from 0: of equal keys, more steps are higher, and with as many, those that come first.
-  void places(std::int64_t* places) {
+  void places(std::span<std::int64_t> places) {
     for (std::size_t first = 0, next = 0; first < order_.size(); first = next) {
       for (next = first + 1; next < order_.size() && !differs_[next]; ++next) continue;
       std::sort(order_.begin() + first, order_.begin() + next, [&](std::uint32_t a, std::uint32_t b) {
@@ -262,49 +261,34 @@ class Ranking {
   std::vector<Key> sorted_, spare_;
 };
 
-void weigh_rows(const Rows<double>& X, const Vector<double>& w, const OutVector<double>& values,
-                const OutVector<double>& sizes) {
-  const std::size_t n = X.shape(0), d = X.shape(1);
-  require(w.shape(0) == d && values.shape(0) == n && sizes.shape(0) == n, "one weight per feature, one score per row");
-  const nb::gil_scoped_release release;
-  weigh_all(X.data(), n, d, columns_used(view(w)), w.data(), values.data(), sizes.data());
+}  // namespace
+
+void weigh_rows(Matrix<const double> X, std::span<const double> w, std::span<double> values, std::span<double> sizes) {
+  require(w.size() == X.columns, "one weight per feature");
+  require(values.size() == X.rows && sizes.size() == X.rows, "one score per row");
+  weigh_all(X.data, X.rows, X.columns, columns_used(w), w.data(), values.data(), sizes.data());
 }
 
-void rank_keys(const Rows<double>& X, const Vector<double>& w, double margin, const Vector<std::int64_t>& rows,
-               const Vector<std::int64_t>& steps, const Vector<std::int64_t>& lists, const Vector<double>& values,
-               const Vector<double>& errors, double margin_error, bool apart, const OutVector<std::int64_t>& ranks) {
-  const std::size_t n = X.shape(0), keys = rows.shape(0);
-  require(w.shape(0) == X.shape(1) && values.shape(0) == n && errors.shape(0) == n, "one score per row");
-  require(steps.shape(0) == keys && lists.shape(0) == keys && ranks.shape(0) == keys, "one entry per key");
+void rank_keys(Matrix<const double> X, std::span<const double> w, double margin, std::span<const std::int64_t> rows,
+               std::span<const std::int64_t> steps, std::span<const std::int64_t> lists, std::span<const double> values,
+               std::span<const double> errors, double margin_error, bool apart, std::span<std::int64_t> ranks) {
+  const std::size_t keys = rows.size();
+  require(w.size() == X.columns && values.size() == X.rows && errors.size() == X.rows, "one score per row");
+  require(steps.size() == keys && lists.size() == keys && ranks.size() == keys, "one entry per key");
   require(keys < std::numeric_limits<std::uint32_t>::max(), "fewer keys");
-  const std::span<const std::int64_t> list = view(lists);
-  const auto known = [n](std::int64_t row) { return row >= 0 && index(row) < n; };
-  require(std::all_of(rows.data(), rows.data() + keys, known), "rows of X");
-  require(std::is_sorted(list.begin(), list.end()), "lists in ascending order");
-  const nb::gil_scoped_release release;
-  const Terms terms{view(X), view(w), margin, view(rows), view(steps)};
-  Ranking ranking(terms, view(values), view(errors), margin_error);
+  require_places(rows, X.rows, "rows of X");
+  require(std::is_sorted(lists.begin(), lists.end()), "lists in ascending order");
+  const Terms terms{X, w, margin, rows, steps};
+  Ranking ranking(terms, values, errors, margin_error);
   for (std::size_t first = 0, next = 0; first < keys; first = next) {
-    for (next = first + 1; next < keys && list[next] == list[first]; ++next) continue;
+    for (next = first + 1; next < keys && lists[next] == lists[first]; ++next) continue;
     ranking.sort(first, next);
   }
   if (apart) {
-    ranking.places(ranks.data());
+    ranking.places(ranks);
   } else {
-    ranking.ranks(ranks.data());
+    ranking.ranks(ranks);
   }
-}
-
-}  // namespace
-
-void bind_scores(nb::module_& module) {
-  module.def("weigh_rows", &weigh_rows, nb::arg("X"), nb::arg("w"), nb::arg("values").noconvert(),
-             nb::arg("sizes").noconvert(), "Write w·x and |w|·|x| of every row.");
-  module.def("rank_keys", &rank_keys, nb::arg("X"), nb::arg("w"), nb::arg("margin"), nb::arg("rows"), nb::arg("steps"),
-             nb::arg("lists"), nb::arg("values"), nb::arg("errors"), nb::arg("margin_error"), nb::arg("apart"),
-             nb::arg("ranks").noconvert(),
-             "Write the rank of the keys w·x - margin * steps, list behind list: 0 is the lowest, and equal keys share "
-             "a rank. With `apart` they do not: more steps are higher, and with as many, those that come first.");
 }
 
 }  // namespace ltr

@@ -1,13 +1,11 @@
 // Losses made from a rank statistic: LambdaLoss, and the shortfall of a statistic with smooth positions.
-#include "losses.h"
+#include "sorted_list.h"
 #include "vector_math.h"
 
 namespace ltr {
 namespace {
 
-constexpr double kLarge =
-    0x1p512;                     // shares of larger ideal values are computed in this unit: no sum over pairs overflows
-constexpr double kClose = 64.0;  // largest difference of scores for which exponentials are products (`pair_losses.cpp`)
+constexpr double kLarge = 0x1p512;  // larger ideal values are divided by it, so that no sum over pairs overflows
 
 // The gains of the items of a list, the weights of its positions, and what a value is divided by.
 struct Statistic {
@@ -50,6 +48,15 @@ Statistic statistic_of(const List& list, const Options& options, Workspace& spac
   return x;
 }
 
+// The items of a list in the order of a pass, which goes through the items behind each of them.
+struct Items {
+  std::size_t n;
+  const double *scores, *gains, *weights;
+  Exponentials e;
+  double temperature;
+  double* slopes;
+};
+
 struct Row {
   double value = 0.0, slope = 0.0;
 };
@@ -57,13 +64,13 @@ struct Row {
 // Sums over the items k below one item, in the order of the scores: of swap changes times logistic losses. Whichever of
 // the two has the larger gain should be above; the loss of a pair may be infinite although swapping changes nothing.
 template <class Exponential>
-[[gnu::always_inline]] inline Row lambda_row(double score, double gain, double weight, const double* scores,
-                                             const double* gains, const double* weights, double* slopes, std::size_t n,
-                                             Exponential exponential) {
-  double value = 0.0, slope = 0.0;
+[[gnu::always_inline]] inline Row lambda_row(const Items& x, std::size_t at, Exponential exponential) {
+  const double score = x.scores[at], gain = x.gains[at], weight = x.weights[at];
+  const double *scores = x.scores + at + 1, *gains = x.gains + at + 1, *weights = x.weights + at + 1;
+  double *slopes = x.slopes + at + 1, value = 0.0, slope = 0.0;
 #pragma omp simd reduction(+ : value, slope)
-  for (std::size_t k = 0; k < n; ++k) {
-    const double more = gain - gains[k], distance = score - scores[k], e = exponential(k, distance);
+  for (std::size_t k = 0; k < x.n - at - 1; ++k) {
+    const double more = gain - gains[k], distance = score - scores[k], e = exponential(k);
     const double change = (more > 0.0 ? more : -more) * (weight - weights[k]), inverse = 1.0 / (1.0 + e);
     const double linear = more < 0.0 && change > 0.0 ? distance : 0.0;
     value += change * log_of_one_plus(e) + change * linear;
@@ -74,29 +81,14 @@ template <class Exponential>
   return {value, slope};
 }
 
-LTR_MULTIVERSION Row far_lambda_row(double score, double gain, double weight, const double* scores, const double* gains,
-                                    const double* weights, double* slopes, std::size_t n) {
-  return lambda_row(score, gain, weight, scores, gains, weights, slopes, n,
-                    [](std::size_t, double distance) { return exp_of(-distance); });
-}
-
-LTR_MULTIVERSION Row close_lambda_row(double score, double gain, double weight, double down, const double* ups,
-                                      const double* scores, const double* gains, const double* weights, double* slopes,
-                                      std::size_t n) {
-  return lambda_row(score, gain, weight, scores, gains, weights, slopes, n, [down, ups](std::size_t k, double) {
-    const double e = down * ups[k];
-    return e < 1.0 ? e : 1.0;
-  });
-}
-
 // The sum over the items k below one item of swap changes times second derivatives of logistic losses.
 template <class Exponential>
-[[gnu::always_inline]] inline Row lambda_curvature_row(double gain, double weight, const double* gains,
-                                                       const double* weights, double* curvatures, std::size_t n,
-                                                       Exponential exponential) {
-  double sum = 0.0;
+[[gnu::always_inline]] inline Row lambda_curvature_row(const Items& x, std::size_t at, Exponential exponential) {
+  const double gain = x.gains[at], weight = x.weights[at];
+  const double *gains = x.gains + at + 1, *weights = x.weights + at + 1;
+  double *curvatures = x.slopes + at + 1, sum = 0.0;
 #pragma omp simd reduction(+ : sum)
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < x.n - at - 1; ++k) {
     const double more = gain - gains[k], e = exponential(k), inverse = 1.0 / (1.0 + e);
     const double own = (more > 0.0 ? more : -more) * (weight - weights[k]) * (e * inverse * inverse);
     sum += own;
@@ -105,26 +97,16 @@ template <class Exponential>
   return {0.0, sum};
 }
 
-LTR_MULTIVERSION Row far_lambda_curvatures(double score, double gain, double weight, const double* scores,
-                                           const double* gains, const double* weights, double* curvatures,
-                                           std::size_t n) {
-  return lambda_curvature_row(gain, weight, gains, weights, curvatures, n,
-                              [score, scores](std::size_t k) { return exp_of(scores[k] - score); });
-}
-
-LTR_MULTIVERSION Row close_lambda_curvatures(double gain, double weight, double down, const double* ups,
-                                             const double* gains, const double* weights, double* curvatures,
-                                             std::size_t n) {
-  return lambda_curvature_row(gain, weight, gains, weights, curvatures, n,
-                              [down, ups](std::size_t k) { return down * ups[k]; });
-}
-
-LTR_MULTIVERSION void exponentiate(const double* scores, double middle, double unit, double* up, double* down,
-                                   std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) {
-    up[i] = exp_of((scores[i] - middle) * unit);
-    down[i] = exp_of((middle - scores[i]) * unit);
-  }
+LTR_MULTIVERSION Row lambda_sums(const Items& x, std::size_t at, bool curvature) {
+  const double score = x.scores[at], *scores = x.scores + at + 1;
+  const auto far = [=](std::size_t k) { return exp_of(scores[k] - score); };
+  if (!x.e.close) return curvature ? lambda_curvature_row(x, at, far) : lambda_row(x, at, far);
+  const double down = x.e.down[at], *ups = x.e.up + at + 1;
+  if (curvature) return lambda_curvature_row(x, at, [=](std::size_t k) { return down * ups[k]; });
+  return lambda_row(x, at, [=](std::size_t k) {
+    const double e = down * ups[k];
+    return e < 1.0 ? e : 1.0;
+  });
 }
 
 // Add sigmoids of differences of one item from the following ones to the positions of all.
@@ -138,6 +120,22 @@ template <class Sigmoid>
     positions[k] += 1.0 - above;
   }
   return own;
+}
+
+LTR_MULTIVERSION double position_sum(const Items& x, std::size_t at, double* positions) {
+  const std::size_t n = x.n - at - 1;
+  if (x.e.close) {
+    const double down = x.e.down[at], *ups = x.e.up + at + 1;
+    return position_row(positions + at + 1, n, [=](std::size_t k) {
+      const double e = down * ups[k];
+      return e / (1.0 + e);
+    });
+  }
+  const double score = x.scores[at], temperature = x.temperature, *scores = x.scores + at + 1;
+  return position_row(positions + at + 1, n, [=](std::size_t k) {
+    const double z = (scores[k] - score) / temperature, far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
+    return z > 0.0 ? inverse : far * inverse;
+  });
 }
 
 // Add slopes of sigmoids times differences of factors or, with a sign of 1, their sums.
@@ -154,33 +152,18 @@ template <class Slope>
   return own;
 }
 
-LTR_MULTIVERSION double close_positions(double down, const double* ups, double* positions, std::size_t n) {
-  return position_row(positions, n, [down, ups](std::size_t k) {
-    const double e = down * ups[k];
-    return e / (1.0 + e);
-  });
-}
-
-LTR_MULTIVERSION double far_positions(double score, double temperature, const double* scores, double* positions,
-                                      std::size_t n) {
-  return position_row(positions, n, [=](std::size_t k) {
-    const double x = (scores[k] - score) / temperature, far = exp_of(x > 0.0 ? -x : x), inverse = 1.0 / (1.0 + far);
-    return x > 0.0 ? inverse : far * inverse;
-  });
-}
-
-LTR_MULTIVERSION double close_slopes(double down, const double* ups, double factor, const double* factors, double sign,
-                                     double* slopes, std::size_t n) {
-  return slope_row(factor, factors, sign, slopes, n, [down, ups](std::size_t k) {
-    const double e = down * ups[k], inverse = 1.0 / (1.0 + e);
-    return e * inverse * inverse;
-  });
-}
-
-LTR_MULTIVERSION double far_slopes(double score, double temperature, const double* scores, double factor,
-                                   const double* factors, double sign, double* slopes, std::size_t n) {
-  return slope_row(factor, factors, sign, slopes, n, [=](std::size_t k) {
-    const double x = (scores[k] - score) / temperature, far = exp_of(x > 0.0 ? -x : x), inverse = 1.0 / (1.0 + far);
+LTR_MULTIVERSION double slope_sum(const Items& x, std::size_t at, const double* factors, double sign) {
+  const std::size_t n = x.n - at - 1;
+  if (x.e.close) {
+    const double down = x.e.down[at], *ups = x.e.up + at + 1;
+    return slope_row(factors[at], factors + at + 1, sign, x.slopes + at + 1, n, [=](std::size_t k) {
+      const double e = down * ups[k], inverse = 1.0 / (1.0 + e);
+      return e * inverse * inverse;
+    });
+  }
+  const double score = x.scores[at], temperature = x.temperature, *scores = x.scores + at + 1;
+  return slope_row(factors[at], factors + at + 1, sign, x.slopes + at + 1, n, [=](std::size_t k) {
+    const double z = (scores[k] - score) / temperature, far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
     return far * inverse * inverse;
   });
 }
@@ -212,24 +195,10 @@ double lambda(const List& list, const Options& options, Workspace& space, bool c
     gains[at] = x.gains[order[at]];
     slopes[at] = 0.0;
   }
-  const bool close = scores[0] - scores[n - 1] <= kClose;
-  double *up = space.take(n), *down = space.take(n), value = 0.0;
-  if (close) exponentiate(scores, scores[n - 1] + 0.5 * (scores[0] - scores[n - 1]), 1.0, up, down, n);
+  const Items items{n, scores, gains, x.weights, exponentials(scores, n, 1.0, space), 1.0, slopes};
+  double value = 0.0;
   for (std::size_t at = 0; at + 1 < n && x.weights[at] > 0.0; ++at) {
-    const std::size_t from = at + 1, rest = n - from;
-    const double gain = gains[at], weight = x.weights[at], *below = scores + from;
-    Row row;
-    if (curvature) {
-      row = close ? close_lambda_curvatures(gain, weight, down[at], up + from, gains + from, x.weights + from,
-                                            slopes + from, rest)
-                  : far_lambda_curvatures(scores[at], gain, weight, below, gains + from, x.weights + from,
-                                          slopes + from, rest);
-    } else {
-      row = close
-                ? close_lambda_row(scores[at], gain, weight, down[at], up + from, below, gains + from, x.weights + from,
-                                   slopes + from, rest)
-                : far_lambda_row(scores[at], gain, weight, below, gains + from, x.weights + from, slopes + from, rest);
-    }
+    const Row row = lambda_sums(items, at, curvature);
     value += row.value;
     slopes[at] += row.slope;
   }
@@ -250,18 +219,16 @@ double smooth(const List& list, const Options& options, Workspace& space, bool c
   const Statistic x = statistic_of(list, options, space);
   if (x.refused) return kRefused;
   if (x.zero) return 0.0;
-  const auto [low, high] = std::minmax_element(list.scores, list.scores + n);
-  const double unit = 1.0 / options.temperature;
-  const bool close = unit < kInfinity && (*high - *low) * unit <= kClose;
-  double *up = space.take(n), *down = space.take(n), *positions = space.take(n), *factors = space.take(n);
-  if (close) exponentiate(list.scores, *low + 0.5 * (*high - *low), unit, up, down, n);
+  double *positions = space.take(n), *factors = space.take(n), *slopes = space.take(n);
+  const Items items{n,
+                    list.scores,
+                    x.gains,
+                    x.weights,
+                    exponentials(list.scores, n, 1.0 / options.temperature, space),
+                    options.temperature,
+                    slopes};
   std::fill_n(positions, n, 0.0);
-  for (std::size_t i = 0; i + 1 < n; ++i) {
-    const std::size_t from = i + 1, rest = n - from;
-    positions[i] +=
-        close ? close_positions(down[i], up + from, positions + from, rest)
-              : far_positions(list.scores[i], options.temperature, list.scores + from, positions + from, rest);
-  }
+  for (std::size_t i = 0; i + 1 < n; ++i) positions[i] += position_sum(items, i, positions);
   double value = 0.0;
   for (std::size_t i = 0; i < n; ++i) {
     const double position = std::min(positions[i], static_cast<double>(n - 1));
@@ -271,14 +238,8 @@ double smooth(const List& list, const Options& options, Workspace& space, bool c
     factors[i] = x.gains[i] * (here - following);
   }
   const double sign = curvature ? 1.0 : -1.0;
-  double* slopes = space.take(n);
   std::fill_n(slopes, n, 0.0);
-  for (std::size_t i = 0; i + 1 < n; ++i) {
-    const std::size_t from = i + 1, rest = n - from;
-    slopes[i] += close ? close_slopes(down[i], up + from, factors[i], factors + from, sign, slopes + from, rest)
-                       : far_slopes(list.scores[i], options.temperature, list.scores + from, factors[i], factors + from,
-                                    sign, slopes + from, rest);
-  }
+  for (std::size_t i = 0; i + 1 < n; ++i) slopes[i] += slope_sum(items, i, factors, sign);
   for (std::size_t i = 0; i < n; ++i) {
     list.slopes[i] = slopes[i] / x.divisor / options.temperature;
     if (curvature) list.slopes[i] /= options.temperature;

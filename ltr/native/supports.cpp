@@ -11,8 +11,7 @@
 // a[p_1] >= a[p_2] >= ..., so that the sum of a[p_i] h_i is at least that of a[p_i] g_i. Of all orders of all rows with
 // the gains h, the one in which h falls has the largest sum. It is the bound, and that of the support is the larger one
 // of both signs. A weight of 0 ties the whole block, with a mean that pooling does not lower.
-#include "bindings.h"
-#include "module.h"
+#include "functions.h"
 #include "pools.h"
 
 namespace ltr {
@@ -22,12 +21,10 @@ constexpr std::int64_t kBlocks = 4096;  // most blocks; a support with more has 
 
 // A table, the statistic and the memory for bounds of supports.
 struct Table {
-  Matrix<const std::int32_t> place;      // number of each row's value among those of its column, (d, n)
-  Matrix<const std::int32_t> ascending;  // rows by the values of each column, (d, n)
-  std::span<const std::int64_t> values;  // different values of each column
-  std::span<const double> gains;         // of the rows
-  std::span<const double> sums;          // sums of the rank weights of the first so many places from the top
-  std::vector<std::int32_t> block;       // of each row
+  Matrix<const std::int32_t> place, ascending;  // these as in `functions.h`
+  std::span<const std::int64_t> values;
+  std::span<const double> gains, sums;
+  std::vector<std::int32_t> block;  // of each row
   BlockBound bound;
 };
 
@@ -62,36 +59,20 @@ double bound_of_support(Table& table, std::span<const std::int64_t> columns) {
   return std::max(bound_of(table, at, number, false), bound_of(table, at, number, true));
 }
 
-void bound_supports(const Rows<std::int32_t>& place, const Rows<std::int32_t>& ascending,
-                    const Vector<std::int64_t>& values, const Vector<double>& gains, const Vector<double>& sums,
-                    const Rows<std::int64_t>& supports, const OutVector<double>& bounds) {
-  const std::size_t d = place.shape(0), n = place.shape(1);
-  require(ascending.shape(0) == d && ascending.shape(1) == n && values.shape(0) == d, "one entry per value");
-  require(gains.shape(0) == n && sums.shape(0) == n + 1, "one gain per row");
-  require(bounds.shape(0) == supports.shape(0) && supports.shape(1) > 0, "one bound per support");
-  Table table{view(place), view(ascending), view(values), view(gains), view(sums), std::vector<std::int32_t>(n), {}};
-  for (std::size_t j = 0; j < d; ++j) {
-    for (std::size_t i = 0; i < n; ++i) {
-      require(table.place(j, i) >= 0 && table.place(j, i) < table.values[j], "places of values");
-      require(table.ascending(j, i) >= 0 && index(table.ascending(j, i)) < n, "rows");
-    }
-  }
-  const auto all = view(supports);
-  for (std::size_t s = 0; s < all.rows; ++s) {
-    for (const std::int64_t j : all[s]) require(j >= 0 && index(j) < d, "columns of supports");
-  }
-  const auto found = view(bounds);
-  const nb::gil_scoped_release release;
-  for (std::size_t s = 0; s < all.rows; ++s) found[s] = bound_of_support(table, all[s]);
-}
-
 }  // namespace
 
-void bind_supports(nb::module_& module) {
-  module.def("bound_supports", &bound_supports, nb::kw_only(), nb::arg("place"), nb::arg("ascending"),
-             nb::arg("values"), nb::arg("gains"), nb::arg("sums"), nb::arg("supports"), nb::arg("bounds").noconvert(),
-             "Write an upper bound of the sum of gains times rank weights, for any weights of the columns of each\n"
-             "support; infinity where there is none.");
+void bound_supports(Matrix<const std::int32_t> place, Matrix<const std::int32_t> ascending,
+                    std::span<const std::int64_t> values, std::span<const double> gains, std::span<const double> sums,
+                    Matrix<const std::int64_t> supports, std::span<double> bounds) {
+  const std::size_t d = place.rows, n = place.columns;
+  require(ascending.rows == d && ascending.columns == n && values.size() == d, "one entry per value");
+  require(gains.size() == n && sums.size() == n + 1, "one gain per row");
+  require(bounds.size() == supports.rows && supports.columns > 0, "one bound per support");
+  for (std::size_t j = 0; j < d; ++j) require_places(place[j], index(std::max<std::int64_t>(values[j], 0)), "values");
+  require_places(ascending.all(), n, "rows");
+  require_places(supports.all(), d, "columns of supports");
+  Table table{place, ascending, values, gains, sums, std::vector<std::int32_t>(n), {}};
+  for (std::size_t s = 0; s < supports.rows; ++s) bounds[s] = bound_of_support(table, supports[s]);
 }
 
 }  // namespace ltr

@@ -20,7 +20,7 @@ from ltr import verify
 from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import IntArray, Problem
-from ltr.native import Partition
+from ltr.native import Partition, PartitionProblem
 from ltr.verify.boxes import ONE, root_cuts
 from ltr.verify.objectives import Objective
 
@@ -60,7 +60,7 @@ class Recorder:
         priced = any(one.C for one in objectives)
         self._above, self._below = above, below
         line, ascends = self._lines()
-        self._partition = Partition(
+        self._compiled = PartitionProblem(
             columns=problem.X.T,
             above=above.astype(np.int32),
             below=below.astype(np.int32),
@@ -103,16 +103,16 @@ class Recorder:
             low, high = np.full(d, -self._problem.reach), np.full(d, self._problem.reach)
             for j, *ends in intervals:
                 low[j], high[j] = (end / ONE for end in ends)
-            self._partition.begin(low, high, limits, max_boxes, max_checks)
+            partition = Partition(self._compiled, low, high, limits, max_boxes, max_checks)
             reason = _PAUSED
             while reason == _PAUSED:
                 if over():
                     return None
-                reason = self._partition.advance(tuning.CERTIFICATE_WORK)
+                reason = partition.advance(tuning.CERTIFICATE_WORK)
             if reason != _DONE:
                 return None
-            words = self._partition.words()
-            max_boxes, max_checks = max_boxes - len(words), self._partition.checks()
+            words = partition.words
+            max_boxes, max_checks = max_boxes - len(words), partition.checks
             texts.append(" ".join([names[word] if word < 2 * d else self._order(word - 2 * d) for word in words]))
         return texts
 

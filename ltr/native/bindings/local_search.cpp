@@ -4,14 +4,12 @@
 
 #include "../bindings.h"
 #include "../list_lines.h"
-#include "../module.h"
 #include "../pair_lines.h"
 
 namespace ltr {
 namespace {
 
-// The arrays of pairs, of levels and of lists are copied.
-std::unique_ptr<LineSearch> pairs_of(const Arguments& given, std::size_t observations, Stop stop) {
+std::unique_ptr<LineSearch> pairs_of(Arguments& given, std::size_t observations, Stop stop) {
   const auto above = given.vector<std::int32_t>("above");
   const Pairs pairs{above, given.vector<std::int32_t>("below", above.size()),
                     given.vector<double>("limit", above.size()), given.vector<std::int32_t>("positive", above.size())};
@@ -31,7 +29,7 @@ std::unique_ptr<LineSearch> pairs_of(const Arguments& given, std::size_t observa
   return search_pairs(pairs, levels, observations, stop);
 }
 
-std::unique_ptr<LineSearch> lists_of(const Arguments& given, std::size_t observations, Stop stop) {
+std::unique_ptr<LineSearch> lists_of(Arguments& given, std::size_t observations, Stop stop) {
   const auto row = given.vector<std::int32_t>("row");
   const auto start = given.vector<std::int64_t>("start");
   const Lists lists{.row = row,
@@ -47,80 +45,47 @@ std::unique_ptr<LineSearch> lists_of(const Arguments& given, std::size_t observa
   return search_lists(lists, observations, threads, stop);
 }
 
-// An ascent over listed pairs or, where there are rows of items, over lists, and the arrays that it reads.
-class Ascents {
- public:
-  explicit Ascents(const nb::kwargs& fields) {
-    const Arguments given(fields, kept_);
-    const auto columns = given.rows<double>("columns");
-    const std::size_t d = columns.rows;
-    require(d > 0, "features");
-    const auto b = given.vector<double>("b");
-    const auto project = given.rows<double>("project");
-    require(project.rows == 0 || (project.rows == d && project.columns == d), "projection of weights");
-    const Shape shape{.columns = columns,
-                      .C = given.get<double>("C"),
-                      .priced = given.vector<std::uint8_t>("priced", d),
-                      .constrained = given.get<bool>("constrained"),
-                      .sides = {given.rows<double>("A", b.size(), d), b, given.get<double>("tolerance")},
-                      .project = project,
-                      .extra = given.get<std::size_t>("extra")};
-    const Random random(given.get<std::uint64_t>("seed"));
-    const auto make = given.has("row") ? lists_of : pairs_of;
-    Kept read;
-    ascent_ = std::make_unique<Ascent>(shape, make({fields, read}, columns.columns, given.stop()), random);
-  }
+// Over listed pairs or, where there are rows of items, over lists.
+Shape shape_of(Arguments& given) {
+  const auto columns = given.rows<double>("columns");
+  const std::size_t d = columns.rows;
+  require(d > 0, "features");
+  const auto b = given.vector<double>("b");
+  const auto project = given.rows<double>("project");
+  require(project.rows == 0 || (project.rows == d && project.columns == d), "projection of weights");
+  const auto lines = given.has("row") ? lists_of : pairs_of;
+  return {.kept = {},
+          .columns = columns,
+          .C = given.get<double>("C"),
+          .priced = given.vector<std::uint8_t>("priced", d),
+          .constrained = given.get<bool>("constrained"),
+          .sides = {given.rows<double>("A", b.size(), d), b, given.get<double>("tolerance")},
+          .project = project,
+          .extra = given.get<std::size_t>("extra"),
+          .lines = lines(given, columns.columns, given.stop()),
+          .random = Random(given.get<std::uint64_t>("seed"))};
+}
 
-  std::pair<double, std::int64_t> ascend(const OutVector<double>& w, std::int64_t lines, bool resume) {
-    require(w.shape(0) == ascent_->d(), "one weight per feature");
-    const nb::gil_scoped_release release;
-    return ascent_->ascend(view(w), lines, resume);
-  }
-
-  double objective(const Vector<double>& w, double share) {
-    require(w.shape(0) == ascent_->d(), "one weight per feature");
-    const nb::gil_scoped_release release;
-    return ascent_->objective(view(w), share);
-  }
-
-  std::pair<double, double> line_search(const Vector<double>& f, const Vector<double>& g, double low, double high,
-                                        double least, double here) {
-    require(f.shape(0) == ascent_->n() && g.shape(0) == ascent_->n(), "one score per observation");
-    const nb::gil_scoped_release release;
-    const auto [value, at] = ascent_->search(view(f), view(g), {low, high}, here, least);
-    return {value, at};
-  }
-
- private:
-  Kept kept_;
-  std::unique_ptr<Ascent> ascent_;
-};
-
-std::pair<double, double> clip_segment(const Rows<double>& A, const Vector<double>& b, double tolerance,
-                                       const Vector<double>& w, const Vector<double>& v, double low, double high) {
-  const std::size_t d = w.shape(0);
-  require(v.shape(0) == d && A.shape(1) == d && A.shape(0) == b.shape(0), "one entry per feature");
-  const Segment segment = clip({view(A), view(b), tolerance}, view(w), view(v), {low, high});
+std::pair<double, double> clip_segment(Matrix<const double> A, std::span<const double> b, double tolerance,
+                                       std::span<const double> w, std::span<const double> v, double low, double high) {
+  const std::size_t d = w.size();
+  require(v.size() == d && A.columns == d && A.rows == b.size(), "one entry per feature");
+  const Segment segment = clip({A, b, tolerance}, w, v, {low, high});
   return {segment.low, segment.high};
 }
 
 }  // namespace
 
 void bind_local_search(nb::module_& module) {
-  module.def("clip_segment", &clip_segment, nb::arg("A"), nb::arg("b"), nb::arg("tolerance"), nb::arg("w"),
-             nb::arg("v"), nb::arg("low"), nb::arg("high"),
+  module.def("clip_segment", &clip_segment, "A"_a, "b"_a, "tolerance"_a, "w"_a, "v"_a, "low"_a, "high"_a,
              "Return the part of low <= t <= high on which w + t v satisfies the box and A w <= b, up to the tolerance "
              "relative to the size of the terms.");
-  nb::class_<Ascents>(module, "Ascents", "Ascents by exact line searches, see `ltr.exact.local_search`.")
-      .def(
-          "__init__", [](Ascents* self, const nb::kwargs& fields) { new (self) Ascents(fields); },
-          nb::sig("def __init__(self, **fields: object) -> None"))
-      .def("ascend", &Ascents::ascend, nb::arg("w").noconvert(), nb::arg("lines"), nb::arg("resume"),
-           "Ascend from w, in place; return the objective reached and the lines left, see `local_search.h`.")
-      .def("objective", &Ascents::objective, nb::arg("w"), nb::arg("share"),
-           "Return the objective at w, with the limits of all pairs multiplied by a share.")
-      .def("line_search", &Ascents::line_search, nb::arg("f"), nb::arg("g"), nb::arg("low"), nb::arg("high"),
-           nb::arg("least") = -kInfinity, nb::arg("here") = std::numeric_limits<double>::quiet_NaN(),
+  nb::class_<Ascent>(module, "Ascents", "Ascents by exact line searches, see `local_search.h`.")
+      .def("__init__", &construct<Ascent, shape_of>, kFields)
+      .def("ascend", &Ascent::ascend, "w"_a, "lines"_a, "resume"_a, kReleased)
+      .def("objective", &Ascent::objective, "w"_a, "share"_a, kReleased)
+      .def("line_search", &Ascent::line_search, "f"_a, "g"_a, "low"_a, "high"_a, "least"_a = -kInfinity,
+           "here"_a = std::numeric_limits<double>::quiet_NaN(), kReleased,
            "Return the best value of the statistic on a line and where it is, see `line_search.h`.");
 }
 

@@ -230,7 +230,7 @@ class SupportSearch {
       if (!CardTask::meets(of, reached, certain)) return;
     }
     const auto card = [&] { return card_of(mask_, orders.weights[order], value); };
-    if (!certain && !found_.decide(card())) return;
+    if (!certain && !task_.met(card())) return;
     if (found_.placing) {
       place(orders.tiers[order], order);
     } else {
@@ -238,12 +238,11 @@ class SupportSearch {
     }
   }
 
-  Card card_of(int mask, const Weights& weights, double value) const {
-    Card card{.value = value, .size = m_};
-    for (int i = 0; i < m_; ++i) {
-      const auto j = index(i);
-      card.columns[j] = support_.columns[j];
-      card.points[j] = static_cast<std::int8_t>((mask >> i & 1) != 0 ? -weights[j] : weights[j]);
+  FoundWeights card_of(int mask, const Weights& weights, double value) const {
+    FoundWeights card{.value = value, .size = index(m_)};
+    for (std::size_t i = 0; i < card.size; ++i) {
+      card.columns[i] = support_.columns[i];
+      card.weights[i] = (mask >> i & 1) != 0 ? -weights[i] : weights[i];
     }
     return card;
   }

@@ -6,11 +6,11 @@
 #include <map>
 #include <numeric>
 
-#include "../arrays.h"
+#include "../found_weights.h"
 
 namespace ltr {
 
-constexpr int kLargest = 6;  // columns of a card
+constexpr int kLargest = kMostColumns;  // columns of a card
 constexpr int kPatterns = 1 << kLargest;
 
 using Patterns = std::uint64_t;  // a set of patterns

@@ -18,6 +18,7 @@ struct CardProblem {
   std::vector<CardStatistic> statistics;  // that of the objective, and those of the demands
   int fewest, most;                       // points that a column of a card may have, up to their sign
   double price;
+  Met met;  // of cards
 };
 
 // A search of cards. Threads share it: they change nothing but `floor`.
@@ -37,6 +38,12 @@ struct CardTask : CardProblem {
   // The value below which supports and nodes are left out.
   double target() const {
     return threshold < kInfinity ? threshold - tolerance() : floor.load(std::memory_order_relaxed);
+  }
+
+  // Raise the value below which nothing is of use.
+  void raise(double value) {
+    for (double known = floor.load(); known < value && !floor.compare_exchange_weak(known, value);) {
+    }
   }
 
   // Whether all statistics are about pairs of rows alone: rank weights fall by the same amount from place to place.

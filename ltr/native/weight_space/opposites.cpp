@@ -25,8 +25,11 @@ LTR_MULTIVERSION bool any_below(const float* values, std::size_t n, float limit)
 }  // namespace
 
 void find_opposites(Matrix<const float> directions, Matrix<std::int32_t> partner, Matrix<float> distance) {
-  std::vector<float> all(directions.columns);
-  for (std::size_t one = 0; one < directions.columns; ++one) {
+  const std::size_t n = directions.columns;
+  require(partner.rows == n && distance.rows == n && distance.columns == partner.columns, "one row per direction");
+  require(0 < partner.columns && partner.columns <= n, "no more partners than directions");
+  std::vector<float> all(n);
+  for (std::size_t one = 0; one < n; ++one) {
     measure(directions, one, all.data());
     const std::span<float> best = distance[one];
     const std::span<std::int32_t> who = partner[one];

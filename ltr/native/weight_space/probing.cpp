@@ -153,7 +153,7 @@ void compute_losses(const Space& space, Workspace& work, const Box& box) {
       fill_member_path(tables, level, box.counts[member], box.losable[member], work.path.data());
       filled = none;
       add_all_lost(parts, begin, end, count, work.path.data());
-    } else if (pairs.size < tuning::kExact || !Workspace::shallow(space, level)) {
+    } else if (pairs.size < tuning::kExact || !Sizes::shallow(space, level)) {
       if (level != filled) fill_level_path(tables, box, level, work.path.data());
       filled = level;
       add_all_lost(parts, begin, end, count, work.path.data() + count);

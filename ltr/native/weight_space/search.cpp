@@ -148,7 +148,7 @@ std::size_t split_at_zero(const Space& space, Workspace& work, std::size_t t, st
 class Search {
  public:
   Search(const Space& space, Workspace& work, const Limits& limits)
-      : space_(space), work_(work), limits_(limits), deepest_(work.depth() - 4) {
+      : space_(space), work_(work), limits_(limits), deepest_(Workspace::kDepth - 4) {
     found_.target = limits.target;
     found_.left.columns = found_.narrow.columns = space.columns();
     found_.best.assign(space.columns(), 0.0);

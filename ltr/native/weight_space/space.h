@@ -71,7 +71,9 @@ struct Tables {
   std::size_t objectives() const { return least.size() + 1; }
 };
 
+// A space and the arrays that it reads, which must not change but for `stop`.
 struct Space {
+  Kept kept;  // what owns the arrays
   Pairs pairs;
   std::vector<std::int32_t> run;  // of the pairs
   Conflicts conflicts;
@@ -87,7 +89,7 @@ struct Space {
   bool fixed = false;                    // whether the margin coordinate is known; else it is the norm of T v
   bool sparse = false;                   // whether zeros count, so that a split sets them apart
   bool integer = false;                  // whether coordinates are whole numbers, and so all sides of boxes
-  Stop stop{{}};
+  Stop stop;
 
   std::size_t d() const { return T.columns; }                    // coordinates
   std::size_t columns() const { return T.columns + 1; }          // coordinates, with the margin's

@@ -67,7 +67,6 @@ class Buffer {
  public:
   explicit Buffer(std::size_t size)
       : size_(size), data_(static_cast<T*>(::operator new(size * sizeof(T) + kAlign, std::align_val_t(kAlign)))) {}
-  Buffer(Buffer&& other) = default;
 
   T* data() const { return data_.get(); }
   std::size_t size() const { return size_; }
@@ -114,103 +113,142 @@ struct Box {
   std::uint8_t* open = nullptr;
 };
 
-class Workspace {
- public:
-  explicit Workspace(const Space& space, std::size_t depth = 400);
+// The sizes of a space that decide how much memory a search takes.
+struct Sizes {
+  std::size_t columns, pairs, conflicts, members, counts, objectives, single;
+  std::size_t longest_path;  // largest count of a member, and 2 more
+  std::size_t moved_rows;    // counts from 0 to the largest of the levels whose losses probing may compute exactly
 
-  // Whether the memory suffices for a search of the space.
-  bool fits(const Space& space) const {
-    return columns_ == space.columns() && pairs_ >= space.pairs.size && conflicts_ >= space.conflicts.size &&
-           unit_loss.size() == space.tables.members() && trial_fewer.size() >= space.tables.counts_size &&
-           path.size() >= longest_path(space) && moved.size() >= moved_rows(space) * change.size() &&
-           required.size() == space.tables.objectives();
-  }
-  std::size_t depth() const { return boxes.size(); }
-  std::size_t columns() const { return columns_; }
-  // Coordinates with the margin's, padded to a multiple of 8.
-  std::size_t padded() const { return x.size(); }
-  PairList& list_of(const Box& box) { return lists[box.list]; }
-  // Whether the interval bounds of four boxes with this many pairs each fit above those of a box.
-  bool room_above(const Box& box, std::size_t size) const {
-    return index(box.upper - upper.data()) + 4 * size + 8 < upper.size();
-  }
-
-  static std::size_t longest_path(const Space& space) {
-    const auto& most = space.tables.most;
-    return index(most.empty() ? 0 : *std::max_element(most.begin(), most.end())) + 2;
+  explicit Sizes(const Space& space)
+      : columns(space.columns()),
+        pairs(space.pairs.size),
+        conflicts(space.conflicts.size),
+        members(space.tables.members()),
+        counts(space.tables.counts_size),
+        objectives(space.tables.objectives()),
+        single(space.single_size()) {
+    std::int64_t most = 0, most_moved = -1;
+    for (std::size_t level = 0; level < space.tables.levels(); ++level) {
+      const std::int64_t own = space.tables.most[level];
+      most = std::max(most, own);
+      if (pairs >= tuning::kExact && shallow(space, level)) most_moved = std::max(most_moved, own);
+    }
+    longest_path = index(most) + 2;
+    moved_rows = index(most_moved + 1);
   }
 
   // Whether probing may compute the losses of a level exactly.
   static bool shallow(const Space& space, std::size_t level) {
     return space.tables.counts_at[level] >= 0 && kShallow * index(space.tables.most[level]) <= space.pairs.size;
   }
-  // Rows of `moved`: the counts from 0 to the largest of these levels.
-  static std::size_t moved_rows(const Space& space) {
-    std::int64_t most = -1;
-    if (space.pairs.size < tuning::kExact) return 0;
-    for (std::size_t level = 0; level < space.tables.levels(); ++level) {
-      if (shallow(space, level)) most = std::max(most, space.tables.most[level]);
+
+  // Whether memory of these sizes suffices for a search of another space.
+  bool suffice(const Sizes& other) const {
+    return columns == other.columns && pairs >= other.pairs && conflicts >= other.conflicts &&
+           members == other.members && counts >= other.counts && objectives == other.objectives &&
+           longest_path >= other.longest_path && moved_rows >= other.moved_rows;
+  }
+};
+
+class Workspace {
+ public:
+  explicit Workspace(const Space& space) : sizes_(space) {
+    for (std::size_t t = 0; t < kDepth; ++t) {
+      Box& box = boxes[t];
+      box.low = low_.data() + t * padded();
+      box.high = high_.data() + t * padded();
+      box.point = point_.data() + t * padded();
+      box.moved_low = moved_low_.data() + t * padded();
+      box.moved_high = moved_high_.data() + t * padded();
+      box.used = used_.data() + t * columns();
+      box.counts = counts_.data() + t * sizes_.members;
+      box.fewer = fewer_.data() + t * sizes_.counts;
+      box.losable = losable_.data() + t * sizes_.members;
+      box.room = room_.data() + t * (sizes_.objectives - 1);
     }
-    return index(most + 1);
+    for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mixed, &best}) vectors->fill(0.0);
+    for (std::size_t x = 1; x < path.size(); ++x) inverse[x] = 1.0 / static_cast<double>(x);
+    in_conflict.fill(0);
+    half.fill(0.0f);
+    moved.fill(0);
   }
 
-  std::vector<Box> boxes;
-  std::vector<PairList> lists;
+  // Whether the memory suffices for a search of the space.
+  bool fits(const Space& space) const { return sizes_.suffice(Sizes(space)); }
+  std::size_t columns() const { return sizes_.columns; }
+  // Coordinates with the margin's, padded to a multiple of 8.
+  std::size_t padded() const { return (sizes_.columns + 7) / 8 * 8; }
+  PairList& list_of(const Box& box) { return lists[box.list]; }
+  // Whether the interval bounds of four boxes with this many pairs each fit above those of a box.
+  bool room_above(const Box& box, std::size_t size) const {
+    return index(box.upper - upper.data()) + 4 * size + 8 < upper.size();
+  }
+
+  static constexpr std::size_t kDepth = 400;  // most boxes on the stack
 
  private:
-  std::size_t columns_, pairs_, conflicts_;
+  const Sizes sizes_;  // these first: all other sizes follow from them
+  const std::size_t copied_ = 5 * sizes_.pairs + 1024, linked_ = 5 * sizes_.conflicts + 1024;  // entries of all lists
+  const std::size_t scratch_ = 8 * (sizes_.pairs / 8 + 3);
   // rows of the boxes
-  Buffer<double> low_, high_, point_, moved_low_, moved_high_;
-  Buffer<std::uint8_t> used_;
-  Buffer<std::int32_t> counts_, fewer_, losable_;
-  Buffer<std::int64_t> room_;
+  Buffer<double> low_{kDepth * padded()}, high_{kDepth * padded()}, point_{kDepth * padded()};
+  Buffer<double> moved_low_{kDepth * padded()}, moved_high_{kDepth * padded()};
+  Buffer<std::uint8_t> used_{kDepth * columns()};
+  Buffer<std::int32_t> counts_{kDepth * sizes_.members}, fewer_{kDepth * sizes_.counts};
+  Buffer<std::int32_t> losable_{kDepth * sizes_.members};
+  Buffer<std::int64_t> room_{kDepth * (sizes_.objectives - 1)};
 
  public:
+  std::vector<Box> boxes{kDepth};
+  std::vector<PairList> lists{kDepth};
   // interval bounds of the boxes' pairs, one box after the other
-  Buffer<double> upper, lower;
-  Buffer<std::uint8_t> open;
+  Buffer<double> upper{12 * sizes_.pairs + 100'000}, lower{upper.size()};
+  Buffer<std::uint8_t> open{upper.size()};
   // the pairs of all lists, one list after the other
-  Buffer<double> pair_columns, slack;
-  Buffer<float> pair_single;
-  Buffer<std::int32_t> member, run;
+  Buffer<double> pair_columns{copied_ * columns()}, slack{copied_};
+  Buffer<float> pair_single{copied_ * sizes_.single};
+  Buffer<std::int32_t> member{copied_}, run{copied_ + kDepth};
   // candidates for conflicts of all lists
-  Buffer<float> conflict_columns, apart;
-  Buffer<std::int32_t> one, other;
+  Buffer<float> conflict_columns{linked_ * columns()}, apart{linked_};
+  Buffer<std::int32_t> one{linked_}, other{linked_};
   // scratch, one entry per pair of the current list
-  Buffer<double> scale;                       // pair losses, then slopes of the hinge bound
-  Buffer<double> value;                       // -x.e, then the slopes that count
-  Buffer<std::uint8_t> changed, changed_too;  // marks of pairs that a change decides, and those of the other half
-  Buffer<std::int32_t> gather;                // places of the open pairs
-  Buffer<std::int32_t> place;                 // place of each pair in the next list, -1 for none
+  Buffer<double> scale{scratch_};                                 // pair losses, then slopes of the hinge bound
+  Buffer<double> value{scratch_};                                 // -x.e, then the slopes that count
+  Buffer<std::uint8_t> changed{scratch_}, changed_too{scratch_};  // pairs that a change decides, of either half
+  Buffer<std::int32_t> gather{scratch_};                          // places of the open pairs
+  Buffer<std::int32_t> place{scratch_};                           // place of each pair in the next list, -1 for none
   // scratch, one entry per candidate
-  Buffer<std::int32_t> listed;  // candidates that are in conflict
+  Buffer<std::int32_t> listed{sizes_.conflicts + 16};  // candidates that are in conflict
   std::size_t conflicts_found = 0;
   std::vector<std::pair<double, double>> across;  // what conflicts of two objectives take of either
-  Buffer<std::uint8_t> in_conflict;
+  Buffer<std::uint8_t> in_conflict{8 * (sizes_.conflicts / 8 + 3)};
   // scratch, one entry per member
-  Buffer<double> unit_loss;                        // least loss of each lost pair
-  Buffer<std::uint8_t> forced;                     // 1 where all open pairs have to be won
-  Buffer<std::int64_t> budget;                     // the most that the member may lose
-  Buffer<double> touched;                          // what conflicts took from its pairs
-  Buffer<std::int64_t> path;                       // loss from no lost pair to m of them
-  Buffer<double> inverse;                          // 1 / x
-  Buffer<std::int32_t> reach;                      // largest count that the required loss affords, from each count
-  Buffer<std::int32_t> trial_counts, trial_fewer;  // counts at a candidate
-  Buffer<Move> moves;                              // of the coordinates
+  Buffer<double> unit_loss{sizes_.members};           // least loss of each lost pair
+  Buffer<std::uint8_t> forced{sizes_.members};        // 1 where all open pairs have to be won
+  Buffer<std::int64_t> budget{sizes_.members};        // the most that the member may lose
+  Buffer<double> touched{sizes_.members};             // what conflicts took from its pairs
+  Buffer<std::int64_t> path{sizes_.longest_path};     // loss from no lost pair to m of them
+  Buffer<double> inverse{sizes_.longest_path};        // 1 / x
+  Buffer<std::int32_t> reach{sizes_.longest_path};    // largest count that the required loss affords, from each count
+  Buffer<std::int32_t> trial_counts{sizes_.members};  // counts at a candidate
+  Buffer<std::int32_t> trial_fewer{sizes_.counts};
+  Buffer<Move> moves{columns()};  // of the coordinates
   // scratch, one entry per objective
-  Buffer<std::int64_t> required;  // loss from which it closes a box
-  Buffer<double> needed, packed;  // what is left of that besides conflicts, and what these lose
-  Buffer<std::size_t> segment;    // where its pairs begin in the current list, and where the last ones end
+  Buffer<std::int64_t> required{sizes_.objectives};    // loss from which it closes a box
+  Buffer<double> needed{sizes_.objectives};            // what is left of that besides conflicts
+  Buffer<double> packed{sizes_.objectives};            // what these lose
+  Buffer<std::size_t> segment{sizes_.objectives + 1};  // where its pairs begin in the current list, and their end
   // vectors of coordinates, padded with zeros
-  Buffer<double> x, g, mixed, least, largest, best, score;
-  Buffer<float> middle, half_width;  // of each coordinate
+  Buffer<double> x{padded()}, g{padded()}, mixed{padded()}, best{padded()};
+  Buffer<double> least{columns()}, largest{columns()}, score{columns()};
+  Buffer<float> middle{columns()}, half_width{columns()};  // of each coordinate
   // scratch of probing
-  Buffer<float> ceiling, ceiling_quarter;  // upper interval bounds, rounded up, and the same divided by 1.5
-  Buffer<float> half;                      // half width of each coordinate
-  Buffer<std::int64_t> loss;               // what each objective loses on each part: (objectives, 4, single_size)
-  // members that come to each count less those that leave it, by part: (counts, 4, single_size); zeros between probes
-  Buffer<std::int32_t> moved;
-  Buffer<std::int32_t> change;  // the sum of the first rows of `moved`: (4, single_size)
+  Buffer<float> ceiling{scratch_}, ceiling_quarter{scratch_};  // upper bounds, rounded up, and the same divided by 1.5
+  Buffer<float> half{sizes_.single};                           // half width of each coordinate
+  Buffer<std::int64_t> loss{sizes_.objectives * 4 * sizes_.single};  // of each objective on each part
+  // members that come to each count less those that leave it, by part: (counts, 4, single); zeros between probes
+  Buffer<std::int32_t> moved{sizes_.moved_rows * 4 * sizes_.single};
+  Buffer<std::int32_t> change{4 * sizes_.single};  // the sum of the first rows of `moved`
 };
 
 }  // namespace ltr::weight_space

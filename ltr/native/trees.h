@@ -1,24 +1,16 @@
 // Scores of rows by a sum of decision trees, in the order of the trees, so that they are those of the model to the last
 // digit.
+#pragma once
+
 #include <array>
 #include <stdexcept>
 
-#include "bindings.h"
-#include "module.h"
+#include "arrays.h"
 
 namespace ltr {
-namespace {
 
-constexpr std::size_t kBlock = 1024;  // rows that visit a tree one after the other, while it is in the cache
-constexpr std::size_t kPaths = 8;     // that are walked at the same time, so that their memory accesses overlap
-
-struct Node {
-  double number;  // the threshold, or the value of a leaf
-  std::int32_t feature;
-  std::array<std::int32_t, 2> next;  // where rows go that are at most the threshold, and the others; a leaf's is itself
-  bool missing_left;
-};
-
+// Decision trees in one array of nodes. A row goes left where its feature is at most the threshold, or is missing and
+// `missing_left` is set; a node with feature -1 is a leaf. Nodes come after their parents.
 class Trees {
  public:
   Trees(std::span<const std::int32_t> feature, std::span<const double> threshold,
@@ -26,9 +18,12 @@ class Trees {
         std::span<const std::int32_t> right, std::span<const double> value, std::span<const std::int32_t> roots,
         std::size_t columns)
       : columns_(columns), nodes_(feature.size()), roots_(roots.begin(), roots.end()) {
-    if (feature.size() >= INT32_MAX) throw std::invalid_argument("trees must have fewer than 2^31 nodes");
+    const auto check = [](bool holds, const char* rule) {
+      if (!holds) throw std::invalid_argument(rule);
+    };
+    check(feature.size() < INT32_MAX, "trees must have fewer than 2^31 nodes");
     for (const std::size_t size : {threshold.size(), missing_left.size(), left.size(), right.size(), value.size()}) {
-      if (size != feature.size()) throw std::invalid_argument("arrays of trees must have one entry for each node");
+      check(size == feature.size(), "arrays of trees must have one entry for each node");
     }
     const auto nodes = static_cast<std::int32_t>(feature.size());
     for (std::int32_t at = 0; at < nodes; ++at) {
@@ -37,24 +32,44 @@ class Trees {
         nodes_[i] = {value[i], 0, {at, at}, false};
         continue;
       }
-      if (index(feature[i]) >= columns) {
-        throw std::invalid_argument("trees must split by features that there are");
-      }
+      check(index(feature[i]) < columns, "trees must split by features that there are");
       for (const std::int32_t child : {left[i], right[i]}) {  // so that every path ends
-        if (child <= at || child >= nodes) throw std::invalid_argument("nodes of trees must come after their parents");
+        check(at < child && child < nodes, "nodes of trees must come after their parents");
       }
       nodes_[i] = {threshold[i], feature[i], {left[i], right[i]}, missing_left[i] != 0};
     }
-    for (const std::int32_t root : roots_) {
-      if (root < 0 || root >= nodes) throw std::invalid_argument("roots of trees must be nodes");
+    for (const std::int32_t root : roots_) check(0 <= root && root < nodes, "roots of trees must be nodes");
+  }
+
+  // Write the sums of the leaf values of each row, over the trees in their order, in single or double precision.
+  void add_up(Matrix<const double> rows, double start, bool single, std::span<double> sums) const {
+    require(rows.columns == columns_, "rows have the columns of the trees");
+    require(sums.size() == rows.rows, "one sum a row");
+    if (single) {
+      add_up_in(rows, static_cast<float>(start), sums);
+    } else {
+      add_up_in(rows, start, sums);
     }
   }
 
-  std::size_t columns() const { return columns_; }
+ private:
+  static constexpr std::size_t kBlock = 1024;  // rows that visit a tree one after the other, while it is in the cache
+  static constexpr std::size_t kPaths = 8;  // that are walked at the same time, so that their memory accesses overlap
 
-  // Write the sums of the leaf values, in the precision of `start`.
+  struct Node {
+    double number;  // the threshold, or the value of a leaf
+    std::int32_t feature;
+    std::array<std::int32_t, 2> next;  // where rows go that are at most the threshold, and others; a leaf's is itself
+    bool missing_left;
+  };
+  struct Path {
+    std::int32_t at;
+    const double* row;
+  };
+  using Paths = std::array<Path, kPaths>;
+
   template <class Sum>
-  void add_up(Matrix<const double> rows, Sum start, std::span<double> scores) const {
+  void add_up_in(Matrix<const double> rows, Sum start, std::span<double> scores) const {
     std::vector<Sum> sums(std::min(rows.rows, kBlock));
     for (std::size_t from = 0; from < rows.rows; from += kBlock) {
       const std::size_t size = std::min(kBlock, rows.rows - from);
@@ -82,13 +97,6 @@ class Trees {
     }
   }
 
- private:
-  struct Path {
-    std::int32_t at;
-    const double* row;
-  };
-  using Paths = std::array<Path, kPaths>;
-
   // Go from nodes to their leaves. No step is a branch: processors could not predict it.
   void walk(Paths& paths) const {
     for (bool moved = true; moved;) {
@@ -110,40 +118,5 @@ class Trees {
   std::vector<Node> nodes_;
   std::vector<std::int32_t> roots_;
 };
-
-}  // namespace
-
-void bind_trees(nb::module_& module) {
-  nb::class_<Trees>(
-      module, "Trees",
-      "Decision trees in one array of nodes. A row goes left where its feature is at most the threshold,\n"
-      "or is missing and `missing_left` is set; a node with feature -1 is a leaf. Nodes come after their\n"
-      "parents.")
-      .def(
-          "__init__",
-          [](Trees* self, Vector<std::int32_t> feature, Vector<double> threshold, Vector<std::uint8_t> missing_left,
-             Vector<std::int32_t> left, Vector<std::int32_t> right, Vector<double> value, Vector<std::int32_t> roots,
-             std::size_t columns) {
-            new (self) Trees(view(feature), view(threshold), view(missing_left), view(left), view(right), view(value),
-                             view(roots), columns);
-          },
-          nb::arg("feature"), nb::arg("threshold"), nb::arg("missing_left"), nb::arg("left"), nb::arg("right"),
-          nb::arg("value"), nb::arg("roots"), nb::arg("columns"))
-      .def(
-          "add_up",
-          [](const Trees& self, Rows<double> rows, double start, bool single, OutVector<double> sums) {
-            require(rows.shape(1) == self.columns(), "rows have the columns of the trees");
-            require(sums.shape(0) == rows.shape(0), "one sum a row");
-            nb::gil_scoped_release released;
-            if (single) {
-              self.add_up(view(rows), static_cast<float>(start), view(sums));
-            } else {
-              self.add_up(view(rows), start, view(sums));
-            }
-          },
-          nb::arg("rows"), nb::arg("start"), nb::arg("single"), nb::arg("sums").noconvert(),
-          "Write the sums of the leaf values of each row, over the trees in their order, in single or double "
-          "precision.");
-}
 
 }  // namespace ltr

@@ -14,28 +14,20 @@
 //
 // Keys are given outwards by more than they can err: those of positives up, those of negatives down. Contributions are
 // integers, rounded up, so that sums are exact in any order.
-#include <nanobind/stl/tuple.h>
-#include <nanobind/stl/vector.h>
+#pragma once
 
 #include <atomic>
+#include <tuple>
 
-#include "bindings.h"
+#include "arrays.h"
 #include "key_sort.h"
-#include "module.h"
 #include "workers.h"
 
-namespace ltr {
-namespace {
+namespace ltr::arcs {
 
 constexpr double kRounding = 0x1p-50;  // of the sum of the sizes of a key's three terms; half of this would do
 constexpr double kTiny = 16 * std::numeric_limits<double>::denorm_min();
 constexpr double kLargest = 0x1p60;  // integers that a perfect order adds up to, at most
-
-// Rows of items as given, list after list, in each the higher gains first.
-struct Items {
-  std::vector<std::int32_t> row;
-  std::vector<double> offset;
-};
 
 // The upper class of a list is its items before `split`.
 struct Layer {
@@ -74,37 +66,39 @@ struct Scratch {
   std::vector<Change> changes;
 };
 
+// Bounds over arcs of one problem. Lists follow each other, with the items of higher gains first in each.
 class Arcs {
  public:
-  Arcs(const Vector<std::int32_t>& row, const Vector<double>& offset, const Vector<double>& gain,
-       const Vector<std::int64_t>& start, const Vector<double>& weight, const Vector<std::int64_t>& weight_at,
+  Arcs(std::span<const std::int32_t> row, std::span<const double> offset, std::span<const double> gain,
+       std::span<const std::int64_t> start, std::span<const double> weight, std::span<const std::int64_t> weight_at,
        double shift, std::size_t threads)
-      : items_{{row.data(), row.data() + row.shape(0)}, {offset.data(), offset.data() + offset.shape(0)}},
+      : row_(row.begin(), row.end()),
+        offset_(offset.begin(), offset.end()),
         shift_(shift),
         others_(threads > 1 ? threads - 1 : 0) {
-    const std::size_t n = row.shape(0), lists = weight_at.shape(0);
-    require(offset.shape(0) == n && gain.shape(0) == n && start.shape(0) == lists + 1, "one entry per item");
+    const std::size_t n = row.size(), lists = weight_at.size();
+    require(offset.size() == n && gain.size() == n && start.size() == lists + 1, "one entry per item");
     require(n < (std::size_t{1} << 31) && threads < 1024, "fewer items");
-    require(lists > 0 && start(0) == 0 && start(lists) == static_cast<std::int64_t>(n), "lists of all items");
+    require(lists > 0 && start[0] == 0 && start[lists] == static_cast<std::int64_t>(n), "lists of all items");
     double perfect = 0.0;
     for (std::size_t l = 0; l < lists; ++l) {
-      const auto first = index(start(l)), end = index(start(l + 1));
+      const auto first = index(start[l]), end = index(start[l + 1]);
       for (std::size_t i = first; i < end; ++i) {
-        perfect += gain(i) * weight(index(weight_at(l)) + end - 1 - i);
+        perfect += gain[i] * weight[index(weight_at[l]) + end - 1 - i];
       }
     }
     scale_ = perfect > 0.0 ? std::exp2(std::floor(std::log2(kLargest / perfect)) - 1.0) : 1.0;
     require(std::isfinite(scale_) && scale_ > 0.0, "values in range");
     std::size_t positives = 0, fewer = 0;
     for (std::size_t l = 0; l < lists; ++l) {
-      const auto first = index(start(l)), end = index(start(l + 1));
-      const double* const weights = weight.data() + weight_at(l);
+      const auto first = index(start[l]), end = index(start[l + 1]);
+      const double* const weights = weight.data() + weight_at[l];
       for (std::size_t split = first + 1; split <= end; ++split) {
-        const double below = split < end ? gain(split) : 0.0, step = gain(split - 1) - below;
+        const double below = split < end ? gain[split] : 0.0, step = gain[split - 1] - below;
         if (!(step > 0.0)) continue;
         const std::size_t table = contribution_.size();
         for (std::size_t k = end - first; k-- > 0;)
-          contribution_.push_back(rounded_up(step, gain(split - 1), weights[k]));
+          contribution_.push_back(rounded_up(step, gain[split - 1], weights[k]));
         contribution_.push_back(contribution_.back());
         layers_.push_back({first, split, end, table, positives, fewer});
         positives += split - first, fewer += end - split + 2;
@@ -118,7 +112,7 @@ class Arcs {
         places_[layers_[l].positives + i - layers_[l].first] = static_cast<std::int32_t>(l);
       }
     }
-    for (const std::int32_t r : items_.row) {
+    for (const std::int32_t r : row_) {
       require(r >= 0, "rows");
       rows_ = std::max(rows_, index(r) + 1);
     }
@@ -127,17 +121,16 @@ class Arcs {
 
   // Return, for every arc low <= t <= high of scores f + t g, an upper bound of the statistic, the number of pairs that
   // change on it, and if these are at most `most`, from where to where the largest value would be, else NaN.
-  std::vector<std::tuple<double, double, double, double>> bound(const Vector<double>& f, const Vector<double>& g,
-                                                                const Vector<double>& low, const Vector<double>& high,
-                                                                double most) {
-    require(f.shape(0) >= rows_ && g.shape(0) == f.shape(0) && low.shape(0) == high.shape(0), "one score per row");
-    std::vector<std::tuple<double, double, double, double>> found(low.shape(0));
-    const nb::gil_scoped_release release;
+  std::vector<std::tuple<double, double, double, double>> bound(std::span<const double> f, std::span<const double> g,
+                                                                std::span<const double> low,
+                                                                std::span<const double> high, double most) {
+    require(f.size() >= rows_ && g.size() == f.size() && low.size() == high.size(), "one score per row");
+    std::vector<std::tuple<double, double, double, double>> found(low.size());
     std::atomic<std::size_t> next{0}, thread{0};
     share_work(std::min(others_, found.empty() ? 0 : found.size() - 1), [&] {
       Scratch& scratch = scratch_[thread.fetch_add(1)];
       for (std::size_t arc; (arc = next.fetch_add(1)) < found.size();) {
-        const Found one = bound_arc({view(f), view(g), low(arc), high(arc)}, most, scratch);
+        const Found one = bound_arc({f, g, low[arc], high[arc]}, most, scratch);
         found[arc] = {one.bound, one.pairs, one.at, one.until};
       }
     });
@@ -158,8 +151,8 @@ class Arcs {
 
   // Return the key of an item at t, as far up or down as it can be.
   double key(const Line& line, std::size_t item, double t, double outwards) const {
-    const std::size_t r = index(items_.row[item]);
-    const double f = line.f[r], g = t * line.g[r], offset = items_.offset[item];
+    const std::size_t r = index(row_[item]);
+    const double f = line.f[r], g = t * line.g[r], offset = offset_[item];
     const double key = f + g - offset, error = kRounding * (std::abs(f) + std::abs(g) + std::abs(offset)) + kTiny;
     const double moved = key + outwards * error;
     return std::isnan(moved) ? outwards * kInfinity : moved;
@@ -266,12 +259,11 @@ class Arcs {
                    const Point* end, bool rises, Scratch& scratch) const {
     const auto number = static_cast<std::int32_t>(layer.positives + index(positive.item));
     const std::size_t i = layer.first + index(positive.item);
-    const double f = line.f[index(items_.row[i])], g = line.g[index(items_.row[i])], offset = items_.offset[i];
+    const double f = line.f[index(row_[i])], g = line.g[index(row_[i])], offset = offset_[i];
     for (const Point* one = begin; one != end; ++one) {
       if (one->item < split) continue;
       const std::size_t k = layer.first + index(one->item);
-      const double other_f = line.f[index(items_.row[k])], other_g = line.g[index(items_.row[k])],
-                   other = items_.offset[k];
+      const double other_f = line.f[index(row_[k])], other_g = line.g[index(row_[k])], other = offset_[k];
       const double gap = (other_f - f) + (offset - other), slope = g - other_g, at = gap / slope;
       const double size = std::abs(f) + std::abs(other_f) + std::abs(offset) + std::abs(other) + kTiny;
       const double error =
@@ -344,7 +336,8 @@ class Arcs {
     return {value_of(best), pairs, at, until};
   }
 
-  Items items_;
+  std::vector<std::int32_t> row_;  // of each item
+  std::vector<double> offset_;
   double shift_, scale_ = 1.0;
   std::size_t others_, positives_ = 0, fewer_ = 0, rows_ = 0;
   std::vector<Layer> layers_;
@@ -353,19 +346,4 @@ class Arcs {
   std::vector<Scratch> scratch_;
 };
 
-}  // namespace
-
-void bind_arcs(nb::module_& module) {
-  nb::class_<Arcs>(module, "Arcs", "Bounds over arcs of directions, see `ltr.exact.arcs`.")
-      .def(nb::init<const Vector<std::int32_t>&, const Vector<double>&, const Vector<double>&,
-                    const Vector<std::int64_t>&, const Vector<double>&, const Vector<std::int64_t>&, double,
-                    std::size_t>(),
-           nb::arg("row"), nb::arg("offset"), nb::arg("gain"), nb::arg("start"), nb::arg("weight"),
-           nb::arg("weight_at"), nb::arg("shift"), nb::arg("threads"))
-      .def("bound", &Arcs::bound, nb::arg("f"), nb::arg("g"), nb::arg("low"), nb::arg("high"), nb::arg("most"),
-           "Return, for every arc low <= t <= high of scores f + t g, an upper bound of the statistic, the number of "
-           "pairs that change on it, and if these are at most `most`, from where to where the largest value would be, "
-           "else NaN.");
-}
-
-}  // namespace ltr
+}  // namespace ltr::arcs
