@@ -179,6 +179,13 @@ class Demand:
     def __str__(self) -> str:
         return self.name
 
+    def take(self, rows: NDArray[Any]) -> Demand:
+        """Return the demand on some of the rows, by number or by a mask."""
+        if self.labels is None:
+            return self
+        options: dict[str, Any] = {"normalize": self.normalize, "ties": self.ties, "name": self.name}
+        return Demand(self.statistic, self.at_least, self.labels[rows], **options)
+
     @property
     def least(self) -> Fraction:
         """The value from which it is met."""
