@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,6 @@ _HOW = (
     "missing, and its text is none of the values. "
     "'missing': the cell is empty. An empty cell answers no to all other questions."
 )
-_COLUMNS = ("question", "points", "column", "operator", "value")
 _FORM = {"decimal": ".", "unit": ""}  # how numbers are written, with what is left out of a file
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
 
@@ -65,16 +64,15 @@ class Card:
         questions, points: the questions, and a whole number of points for each.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
-        statistic, ties, gain: what the card was chosen for, see `CardRanker`: a rank statistic, or ``"log_loss"`` for a
-            risk score; how rows with equal totals count; how graded labels become gains.
+        statistic, ties, gain: what the card was chosen for, see `CardRanker`.
         value: the statistic on the training rows, of a risk score minus its log loss, minus the price of the questions;
             None for a card made by hand.
         bound, status, searched: no card of those searched has a larger value; how the search ended.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
-        horizon: of times until an event, the time by which the share of events is told; None for other labels.
+        horizon: of times until an event, the time by which the share of events is told.
         intercept: of a risk score, what is added to a total t: its rows are positive with the chance
-            ``1 / (1 + exp(-(intercept + t)))``. None for other cards.
+            ``1 / (1 + exp(-(intercept + t)))``.
 
     Raises:
         ValueError: not as many points as questions, a question twice, or a risk score without an intercept.
@@ -328,26 +326,23 @@ class Card:
 
         try:
             entries = content["questions"]
-            questions, points = questions_in(entries), tuple(entry["points"] for entry in entries)
-            text = json.dumps({**content, "questions": [], "points": []})
-            card = replace(TypeAdapter(cls).validate_json(text, strict=True), questions=questions, points=points)
+            text = json.dumps({**content, "points": [entry["points"] for entry in entries]})
+            card = TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise ValueError(f"a damaged card: {place}: {first['msg']}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
-        for entry, question in zip(entries, questions, strict=True):
+        for entry, question in zip(entries, card.questions, strict=True):
             if entry.get("question") != question.name:
                 raise ValueError(f"a damaged card: question {entry.get('question')!r:.80} asks {question.name!r}")
         return card
 
     def save(self, path: str | Path) -> None:
-        """Write the card to a file that people, spreadsheets and other languages can read.
+        """Write the card to a JSON file with all fields, or where the name ends in ``.csv`` its questions, one a line.
 
-        A file whose name ends in ``.csv`` gets the questions alone, one per line, with ``decimal, unit`` where numbers
-        are written in another way than by programs; several values are a JSON list. Any other file is JSON with all
-        fields, and the entry ``how`` says how each operator reads a cell.
+        The CSV has ``decimal, unit``, too, where numbers are written in another way than by programs.
 
         Examples:
             >>> import tempfile
@@ -364,7 +359,7 @@ class Card:
             writer = csv.writer(text, lineterminator="\n")
             forms = [["text" if q.decimal is None else q.decimal, q.unit] for q in self.questions]
             more = [] if all(form == [*_FORM.values()] for form in forms) else [*_FORM]
-            writer.writerow([*_COLUMNS, *more])
+            writer.writerow(["question", "points", "column", "operator", "value", *more])
             for q, p, form in zip(self.questions, self.points, forms, strict=True):
                 value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
                 writer.writerow([q.name, p, q.column, q.operator, value, *form[: len(more)]])
@@ -375,11 +370,8 @@ class Card:
 
     @classmethod
     def load(cls, path: str | Path) -> Card:
-        """Read a card that `save` wrote; raise ValueError for a file that holds none, or a damaged one."""
+        """Read a card from the JSON file that `save` wrote; raise ValueError for another file, or a damaged one."""
         try:
-            if str(path).lower().endswith(".csv"):
-                lines = _lines(path)
-                return cls(questions_in(lines), tuple(line["points"] for line in lines))
             return cls.from_dict(json.loads(Path(path).read_bytes().decode("utf-8-sig")))
         except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are both ValueErrors
             raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards") from None
@@ -411,39 +403,3 @@ def check_labels(statistic: str, y: ArrayLike) -> None:
         RankStatistic.parse(statistic).check_kind(label_kind(y))
     elif (kind := label_kind(y)) != "labels":
         raise ValueError(f"statistic {LOG_LOSS} is about the labels 0 and 1, got labels of {kind}")
-
-
-def questions_in(entries: Sequence[Mapping[str, Any]]) -> tuple[Question, ...]:
-    """Return the questions of the entries of a file."""
-    found = []
-    for entry in entries:
-        value = tuple(entry["value"]) if type(entry["value"]) is list else entry["value"]
-        form = _FORM | {name: entry[name] for name in _FORM if name in entry}
-        found.append(Question(entry["column"], entry["operator"], value, **form))
-    return tuple(found)
-
-
-def _lines(path: str | Path) -> list[dict[str, Any]]:
-    """Return the entries of a CSV file, with numbers, texts and lists as a JSON file has them."""
-    text = Path(path).read_bytes().decode("utf-8-sig")
-    reader = csv.DictReader(io.StringIO(text))
-    if list(reader.fieldnames or ()) not in ([*_COLUMNS], [*_COLUMNS, *_FORM]):
-        raise ValueError(f"not a card: its first line must be {','.join(_COLUMNS)}")
-    found: list[dict[str, Any]] = []
-    for number, line in enumerate(reader, start=2):
-        value: Any = line["value"]
-        try:
-            if None in line or None in line.values():
-                raise ValueError("too many or too few fields")
-            if line["operator"] == ">=":
-                value = float(value)
-                value = int(value) if value.is_integer() else value
-            elif line["operator"] == "not in":
-                value = json.loads(value)
-            elif line["operator"] == "missing":
-                value = value or None
-            decimal = None if line.get("decimal") == "text" else line.get("decimal", _FORM["decimal"])
-            found.append({**line, "value": value, "points": int(str(line["points"])), "decimal": decimal})
-        except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
-    return found

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ltr.cards.counts import STRICT
 from ltr.checks import as_float, as_sequence, check_number, check_whole, is_whole, one_of
 from ltr.data.columns import Column, columns_of, text_of, yes_of
 from ltr.data.forms import NumberForm
@@ -48,9 +49,11 @@ class Question:
         ('age >= 60', [True, False, False])
     """
 
+    __pydantic_config__ = STRICT
+
     column: str
     operator: Operator
-    value: float | str | tuple[str, ...] | None = None
+    value: int | float | str | tuple[str, ...] | None = None
     decimal: str | None = "."
     unit: str = ""
 

@@ -14,7 +14,7 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.cards.card import Card, Searched, check_labels, questions_in
+from ltr.cards.card import Card, Searched, check_labels
 from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
@@ -575,13 +575,15 @@ class CardRanker(Ranker):
         return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": asdict(self.reference_)}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
+        from pydantic import TypeAdapter
+
         super()._restore(fitted)
         self.card_ = Card.from_dict(fitted["card_"])
         name, coefficients, intercept = fitted["reference_"].values()
         self.reference_ = Reference(name, tuple(coefficients), intercept)
         state = fitted["questions_"]
         questions = Questions(self.cuts, forbidden=self.forbidden)
-        questions.rules_ = questions_in(state["rules"])
+        questions.rules_ = TypeAdapter(tuple[Question, ...]).validate_python(state["rules"])
         questions.groups_, questions.left_out_ = state["groups"].numpy(), state["left_out"]
         questions.questions_ = [rule.name for rule in questions.rules_]
         questions.n_features_in_ = self.n_features_in_
