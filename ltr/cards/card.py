@@ -210,10 +210,9 @@ class Card:
 
     @cached_property
     def chances(self) -> dict[int, Estimate]:
-        """The chance of a positive at each total of the first rows of the table, see `Counts.chances`.
+        """The chance of a positive at each total of the first rows of the table, with the interval of the share.
 
-        A risk score says the chance itself: ``1 / (1 + exp(-(intercept + total)))``, here with the interval of the
-        share of positives. It is empty for labels of two fields, whose totals mean something else (`measure`).
+        It is that of `Counts.chances`, or of the risk score, and empty for labels of two fields (`measure`).
         """
         if not self.counts or self.measure != "share":
             return {}
@@ -228,11 +227,6 @@ class Card:
         """Return the chance of a positive for rows with these totals, (n,); raise ValueError without `chances`.
 
         That is the one of the nearest total below, or above, in the table; a risk score has one for every total.
-
-        Examples:
-            >>> card = Card((Question("age", ">=", 60),), (1,)).with_rows("training", {"age": [70, 65, 50]}, [1, 0, 0])
-            >>> card.chance([1, 0, 7, -3]).tolist()
-            [0.5, 0.0, 0.5, 0.0]
         """
         if self.intercept is not None:
             found: NDArray[np.float64] = chance_of(self.intercept + np.asarray(totals, dtype=np.float64))
@@ -247,7 +241,7 @@ class Card:
 
     @property
     def below(self) -> float:
-        """How far the value is below the bound, as a share of the bound; 0 for a card that is proven to be the best."""
+        """How far the value is below the bound, as a share of it; 0 for a card that is proven to be the best."""
         if self.bound is None or self.value is None or self.bound - self.value <= _EQUAL * abs(self.bound):
             return 0.0
         return (self.bound - self.value) / abs(self.bound) if self.bound else math.inf
@@ -343,16 +337,6 @@ class Card:
         """Write the card to a JSON file with all fields, or where the name ends in ``.csv`` its questions, one a line.
 
         The CSV has ``decimal, unit``, too, where numbers are written in another way than by programs.
-
-        Examples:
-            >>> import tempfile
-            >>> card = Card((Question("age", ">=", 60), Question("mode", "not in", ("bus", "car"))), (2, -1))
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     card.save(Path(folder, "card.csv"))
-            ...     print(Path(folder, "card.csv").read_text().strip())
-            question,points,column,operator,value
-            age >= 60,2,age,>=,60
-            mode = other,-1,mode,not in,"[""bus"", ""car""]"
         """
         if str(path).lower().endswith(".csv"):
             text = io.StringIO()
@@ -378,19 +362,13 @@ class Card:
 
 
 def _rendering() -> ModuleType:
-    """Return the module that shows cards, which is loaded where one is shown."""
-    from ltr.cards import rendering
+    from ltr.cards import rendering  # loaded where a card is shown
 
     return rendering
 
 
 def statistic_name(statistic: str) -> str:
-    """Return the name of a statistic as people write it.
-
-    Examples:
-        >>> statistic_name("auc"), statistic_name("dcg@10"), statistic_name("partial_auc(0.1)")
-        ('AUC', 'DCG@10', 'partial_auc(0.1)')
-    """
+    """Return the name of a statistic as people write it, such as ``"DCG@10"``."""
     word = statistic.partition("@")[0].partition("(")[0]
     if word in ("auc", "auuc", "dcg", "mrr"):
         return statistic.replace(word, word.upper(), 1)

@@ -298,12 +298,7 @@ def _thresholds(values: NDArray[np.float64], most: int) -> list[float]:
 
 
 def roundest(low: float, high: float) -> float:
-    """Return the number above `low`, and at most `high`, with the fewest digits.
-
-    Examples:
-        >>> roundest(58.3, 61.2), roundest(0.2183, 0.2219), roundest(-3.0, 2.0), roundest(44, 45)
-        (60.0, 0.22, 0.0, 45.0)
-    """
+    """Return the number above `low`, and at most `high`, with the fewest digits: 60 for 58.3 and 61.2."""
     top = Decimal(repr(float(high)))
     begin = math.floor(math.log10(max(abs(low), abs(high)))) + 1
     for exponent in range(begin, begin - 20, -1):
