@@ -89,11 +89,10 @@ class Condition:
         numbers, wanted = column.numbers, [_number_in(value, column) for value in self.values]
         if numbers is None or None in wanted:
             found = np.isin(column.texts.astype(str), [_own_text(value, column) for value in self.values])
-        elif (compare := _COMPARISONS.get(self.operator)) is None:
-            found = np.isin(numbers, np.array(wanted, dtype=np.float64))
         else:
+            values, compare = np.array(wanted, dtype=np.float64), _COMPARISONS.get(self.operator)
             with np.errstate(invalid="ignore"):
-                found = compare(numbers, wanted[0])
+                found = np.isin(numbers, values) if compare is None else compare(numbers, values[0])
         return (~found if self.operator == "!=" else found) & ~column.missing
 
     def check(self, columns: Mapping[str, Column]) -> None:
