@@ -109,8 +109,6 @@ class RiskProblem(Problem):
                 f"most of it from column {j}: divide its numbers, or cut them into questions"
             )
 
-    # --- rows ----------------------------------------------------------------------------------------------------
-
     @cached_property
     def merged(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The different rows, (m, d), with the weight of their positives and of their negatives, (m,) each."""
@@ -147,8 +145,6 @@ class RiskProblem(Problem):
             return low, high
         least, largest = self.intercept_limits
         return min(max(low, least), largest), max(min(high, largest), least)
-
-    # --- values --------------------------------------------------------------------------------------------------
 
     @property
     def reach(self) -> float:
@@ -216,8 +212,6 @@ class RiskProblem(Problem):
         slopes = (positive + negative) * chance_of(totals) - positive
         return float(loss_of(totals, positive, negative)), np.append(slopes @ rows, slopes.sum())
 
-    # --- for certificates ----------------------------------------------------------------------------------------
-
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``risk``."""
         return {
@@ -251,7 +245,7 @@ def best_intercepts(
 ) -> tuple[IntArray, FloatArray]:
     """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
 
-    `totals` are those of the rows without an intercept, (m, c); the rows have these weights of positives and negatives.
+    `totals` are those of the rows without an intercept, (m, c), of these weights of positives and of negatives, (m,).
     """
     whole, share = positive + negative, float(positive.sum())
     low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])
