@@ -154,18 +154,13 @@ class ListDemand:
 
     @classmethod
     def measuring(cls, what: str) -> ListDemand:
-        """Return a demand that asks for nothing, of what the words of a demand without its least value measure.
-
-        Examples:
-            >>> ListDemand.measuring("exposure(sex=F)").what
-            'exposure(sex = F)'
-        """
+        """Return a demand that asks for nothing, of what words such as ``"exposure(sex = F)"`` measure."""
         if _DEMAND.fullmatch(what.strip()) is not None:
             raise ValueError("must be what a demand measures, without its least value, such as 'exposure(sex = F)'")
         return read_demand(f"{what} >= 0")
 
     def for_share(self, share: float) -> ListDemand:
-        """Return what the demand asks of a list that has so large a share of the rows, as long a part of its top.
+        """Return what the demand asks of a list with a share of the rows.
 
         Examples:
             >>> str(read_demand("count(age >= 65) @50 >= 10").for_share(0.8))

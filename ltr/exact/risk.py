@@ -46,12 +46,8 @@ class RiskProblem(Problem):
         y: label of each row, (n,): 0 and 1, both of them.
         C: price of each column with points, >= 0.
         intercept_limits: least and largest intercept; None for any.
-        weight: weight of each row, (n,), > 0; None for equal weights.
-        conditions: what points a card may have; its fields may be given as arguments instead.
-
-    Attributes:
-        shares: weight of each row as a share of all, (n,).
-        least, largest, least_points: the limits of the points of each column, see `CardConditions`, (d,).
+        weight: weight of each row, (n,), > 0, whose shares of all are `shares`; None for equal weights.
+        conditions: what points a card may have, see `CardConditions`, whose fields may be given as arguments instead.
 
     Raises:
         ValueError: an argument breaks its rule.
