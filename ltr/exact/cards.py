@@ -154,19 +154,9 @@ class CardProblem(Problem):
             raise ValueError("demands must have the ties of the card where X has other numbers than 0 and 1")
 
     @property
-    def binary(self) -> bool:
-        """Whether the gains are 0 and 1."""
-        return self._ranking.binary
-
-    @property
     def trivial_bound(self) -> float:
         """The statistic of a perfect ranking: no card exceeds it."""
         return self._ranking.trivial_bound
-
-    @property
-    def rank_weights(self) -> FloatArray:
-        """Rank weights from the top of the list; the statistic is their sum over the gains plus `shift`, (n,)."""
-        return self._ranking.rank_weights(self.n)[::-1]
 
     @property
     def shift(self) -> float:
@@ -181,10 +171,6 @@ class CardProblem(Problem):
     def points_of(self, w: ArrayLike) -> IntArray:
         """Return the points of a card from its weights in the box, (d,)."""
         return np.rint(np.asarray(w, dtype=np.float64) * self.points).astype(np.int64)
-
-    def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return weights as an array (d,), scaled into [-1, 1]."""
-        return self._ranking.in_box(w)
 
     def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
         """Whether the weights are those of a card of this problem."""
@@ -218,10 +204,6 @@ class CardProblem(Problem):
             "unit": self.unit,
             "X": [" ".join(map(str, row)) for row in whole.tolist()],
         }
-
-    def describe(self) -> str:
-        """Return the problem in a few words, for error messages."""
-        return f"a CardProblem with statistic '{self.statistic}'"
 
     def _sizes(self) -> dict[str, object]:
         return {"rows": self.n, "questions": self.d, "statistic": str(self.statistic)}
@@ -340,7 +322,7 @@ class CardProblem(Problem):
             # whole totals that are equal get keys half a unit apart
             handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
             starts=np.array([0, self.n]),
-            rank_weights=self.rank_weights,
+            rank_weights=self._ranking.rank_weights(self.n)[::-1],
             demands=[
                 (each.gains, each.rank_weights(self.n)[::-1], least, _TOLERANCE * (each.trivial_bound - each.shift))
                 for each, least in zip(rankings, self._least.tolist(), strict=True)

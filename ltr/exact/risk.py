@@ -147,11 +147,6 @@ class RiskProblem(Problem):
         """Largest size of a weight: that of points."""
         return max(1.0, float(np.max(-self.least)), float(np.max(self.largest)))
 
-    @property
-    def binary(self) -> bool:
-        """Whether labels are 0 and 1: they are."""
-        return True
-
     @cached_property
     def trivial_bound(self) -> float:
         """The value of the shares of positives among equal rows as chances: no points exceed it."""
@@ -219,10 +214,6 @@ class RiskProblem(Problem):
             "y": self.y.tolist(),
             "X": self.X.tolist(),
         }
-
-    def describe(self) -> str:
-        """Return the problem in a few words, for error messages."""
-        return "a RiskProblem"
 
     def _sizes(self) -> dict[str, object]:
         return {"rows": self.n, "columns": self.d, "different rows": len(self.merged[0])}
