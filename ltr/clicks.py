@@ -30,13 +30,16 @@ from sklearn.model_selection import GroupKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from ltr.checks import as_array, check_number, check_whole, one_of
+from ltr.checks import as_array, one_of
 
 __all__ = ["PositionBias", "Shape", "estimate_position_bias", "fit_with_position_bias"]
 
 Shape = Literal["free", "power"]
 """``"free"``: a propensity for each position. ``"power"``: ``k**-eta`` at position k, one number for all."""
 
+_ROUNDS = 10  # most fits of ranker and propensities in turn
+_BINS = 20  # groups of rows by score, from each part of the queries
+_FOLDS = 2  # parts of the queries, each scored by a fit to the others
 _SETTLED = 0.01  # relative change of all propensities at which ranker and propensities have settled
 _NORMAL = 1.6448536269514722  # 95 % quantile of the standard normal distribution: 5 % are left out at either end
 
@@ -48,10 +51,8 @@ class PositionBias:
     Attributes:
         positions: positions in the log, ascending, (positions,).
         propensity, lower, upper: their propensities and the ends of the intervals, (positions,).
-        shape: what the propensities were assumed to be.
-        items, clicks: number of items that told something, shown at two or more positions and clicked, and of their
-            clicks.
-        eta: exponent of the shape ``"power"``, otherwise NaN.
+        shape: what the propensities were assumed to be; `eta` is the exponent of ``"power"``, else NaN.
+        items, clicks: number of items that were shown at two or more positions and clicked, and of their clicks.
     """
 
     positions: NDArray[np.int64]
@@ -77,18 +78,15 @@ class PositionBias:
             )
         return self.propensity[at]
 
-    def weights(self, position: ArrayLike, clicked: ArrayLike, *, largest: float = math.inf) -> NDArray[np.float64]:
+    def weights(self, position: ArrayLike, clicked: ArrayLike) -> NDArray[np.float64]:
         """Return the inverse propensity weight of each row: 1 / propensity if it was clicked, and 1 if not.
 
-        Weights above `largest` are cut off, for less variance and a little bias. Raises ValueError for unknown
-        positions, clicks that are not 0 or 1, and lengths that differ.
+        Raises ValueError for unknown positions, clicks that are not 0 or 1, and lengths that differ.
         """
-        if largest != math.inf:
-            check_number("largest", largest, least=1.0)
         looked, clicks = self.of(position), _clicks(clicked)
         if len(looked) != len(clicks):
             raise ValueError(f"position and clicked must have one value per row, got {len(looked)} and {len(clicks)}")
-        return np.where(clicks, np.minimum(1 / looked, largest), 1.0)
+        return np.where(clicks, 1 / looked, 1.0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return propensities and intervals as a frame with one row per position."""
@@ -116,8 +114,8 @@ def estimate_position_bias(
     clicks of the same item that depend on each other.
 
     Args:
-        item: what was shown in each row: a document for a query, so that rows with the same value have the same
-            relevance, such as ``query + "/" + document``, (rows,).
+        item: what was shown in each row, (rows,): a document for a query, such as ``query + "/" + document``, so that
+            rows with the same value have the same relevance.
         position: position at which it was shown, from 1, (rows,).
         clicked: whether it was clicked, (rows,).
         shape: ``"free"`` for a propensity per position; ``"power"`` for ``k**-eta``, which few clicks determine.
@@ -181,10 +179,6 @@ def fit_with_position_bias(
     position: ArrayLike,
     *,
     shape: Shape = "power",
-    rounds: int = 10,
-    bins: int = 20,
-    folds: int = 2,
-    largest: float = math.inf,
 ) -> tuple[Any, PositionBias]:
     """Fit a ranker to clicks together with the position bias of these clicks, and return both.
 
@@ -198,12 +192,10 @@ def fit_with_position_bias(
         ranker: an estimator with ``fit(X, y, qid, sample_weight=...)`` and ``predict(X)``; a copy of it is fitted. Its
             loss has to count weights, see `docs/clicks.md`: ``SurrogateRanker("ranknet(pairs=sum)")``.
         X, clicked, qid, position: features, clicks, list of each row, and its position there, from 1.
-        shape, largest: as those of `estimate_position_bias` and of `PositionBias.weights`.
-        rounds, bins, folds: largest number of rounds; groups of rows by score, from each part of the queries; and parts
-            of the queries, each scored by a fit to the others.
+        shape: as that of `estimate_position_bias`.
 
     Raises:
-        ValueError: what `estimate_position_bias` and the ranker's `fit` raise, and numbers below their bounds.
+        ValueError: what `estimate_position_bias` and the ranker's `fit` raise.
 
     Examples:
         >>> from ltr.rankers import SurrogateRanker
@@ -214,8 +206,6 @@ def fit_with_position_bias(
         >>> bias.of([1, 2, 4]).round(1).tolist()
         [1.0, 0.5, 0.2]
     """
-    for name, value, least in (("rounds", rounds, 1), ("bins", bins, 2), ("folds", folds, 2)):
-        check_whole(name, value, least)
     places, clicks = _positions(position), _clicks(clicked)
     lists = pd.factorize(_column("qid", qid))[0]
     count = _num_samples(X)
@@ -225,30 +215,30 @@ def fit_with_position_bias(
     if (lists < 0).any():
         raise ValueError(f"qid must name the list of each row, got no name in row {int(np.argmax(lists < 0))}")
     one_of("shape", shape, get_args(Shape))
-    if (queries := lists.max() + 1) < folds:
-        raise ValueError(f"qid must have at least folds = {folds} queries, got {queries}")
+    if (queries := lists.max() + 1) < _FOLDS:
+        raise ValueError(f"qid must have at least {_FOLDS} queries, got {queries}")
 
     def fitted(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> Any:  # noqa: ANN401
         own = clone(ranker, safe=False)
         return own.fit(_safe_indexing(X, rows), clicks[rows], lists[rows], sample_weight=weights[rows])
 
-    parts = list(GroupKFold(folds).split(places, groups=lists))
+    parts = list(GroupKFold(_FOLDS).split(places, groups=lists))
     weights, group = np.ones(len(clicks)), np.empty(len(clicks), dtype=np.int64)
     bias: PositionBias | None = None
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         for number, (seen, held) in enumerate(parts):
             scores = np.asarray(fitted(seen, weights).predict(_safe_indexing(X, held)))
-            edges = np.quantile(scores, np.arange(1, bins) / bins)
-            group[held] = number * bins + np.searchsorted(edges, scores)
+            edges = np.quantile(scores, np.arange(1, _BINS) / _BINS)
+            group[held] = number * _BINS + np.searchsorted(edges, scores)
         before = bias
         try:
             bias = estimate_position_bias(group, places, clicks, shape=shape)
         except ValueError as error:
             raise ValueError(
-                "position must vary among clicked rows of similar score: take fewer bins, more rows, or lists that "
-                f"were ordered in several ways ({error})"
+                "position must vary among clicked rows of similar score: take more rows, or lists that were ordered in "
+                f"several ways ({error})"
             ) from None
-        weights = bias.weights(places, clicks, largest=largest)
+        weights = bias.weights(places, clicks)
         if before is not None and np.allclose(bias.propensity, before.propensity, rtol=_SETTLED, atol=0):
             break
     assert bias is not None
@@ -303,26 +293,25 @@ def _check_determined(
             "item must have values that were shown at two or more positions and clicked, got none: without them a "
             "propensity cannot be told from relevance; show some items at another position, or swap two at random"
         )
-    beats = (
-        (clicked > 0).astype(np.float64).T @ (shown > 0).astype(np.float64)
-    ).toarray() > 0  # clicked here, shown there
+    # clicked at a row's position, shown at the column's
+    beats = ((clicked > 0).astype(np.float64).T @ (shown > 0).astype(np.float64)).toarray() > 0
     if shape == "power":
-        if not (np.triu(beats, 1).any() and np.tril(beats, -1).any()):
-            end = "highest" if np.triu(beats, 1).any() else "lowest"
+        above, below = np.triu(beats, 1).any(), np.tril(beats, -1).any()
+        if not (above and below):
             raise ValueError(
-                f"clicked must have clicks at several positions of the same item, got clicks only at the {end} one of "
-                "each item that moved: a longer log is needed"
+                f"clicked must have clicks at several positions of the same item, got clicks only at the "
+                f"{'highest' if above else 'lowest'} one of each item that moved: a longer log is needed"
             )
         return
     _, part = csgraph.connected_components(beats, connection="strong")
     size = np.bincount(part)[part]
     apart = known[part != part[np.argmax(size)]]
     if len(apart):
-        rule = (
-            "position must be connected with the others by clicks on items that were shown at both, in either direction"
+        raise ValueError(
+            "position must be connected with the others by clicks on items that were shown at both, in either "
+            f"direction, which is not so for {_listed(apart)}: leave the rows of these positions out, use a longer "
+            "log, or shape='power'"
         )
-        advice = "leave the rows of these positions out, use a longer log, or shape='power'"
-        raise ValueError(f"{rule}, which is not so for {_listed(apart)}: {advice}")
 
 
 def _column(name: str, values: ArrayLike) -> NDArray[np.generic]:

@@ -18,17 +18,17 @@ With lists by query, counts are those of all lists together: a share is that of 
 exposure that of the exposure in all lists. Statistics that are shares (``recall``, ``precision``, ``auc``) and
 normalised ones are means over the lists that have one; others are sums.
 
-`Asked` is a demand of the rows of a fit: ``sum_i gain_i a[rank_i] + shift >= least``, each list with the weights a of
-its length. All demands, in words or as a `ltr.exact.Demand`, become one. *The top of a list.* Where only the
-top of a list is ordered anew, all other rows keep their ranks and their share of the sum. The rows of a top of m have
-the ranks above n - m, so what is left is a demand of the statistic with the m largest weights (`Asked.of_top`).
+All demands become an `Asked`: ``sum_i gain_i a[rank_i] + shift >= least`` over the rows of a fit, each list with the
+weights a of its length. Where only the top of a list is ordered anew, all other rows keep their share of the sum, and
+the rows of a top of m have the m largest weights: an `OnTop`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self, get_args
 
@@ -86,13 +86,13 @@ class Condition:
 
     def holds(self, column: Column) -> BoolArray:
         """Return which rows are in the group, (n,); none that misses the value."""
-        numbers, wanted = column.numbers, self._wanted(column)
-        if numbers is None or wanted is None:
+        numbers, wanted = column.numbers, [_number_in(value, column) for value in self.values]
+        if numbers is None or None in wanted:
             found = np.isin(column.texts.astype(str), [_own_text(value, column) for value in self.values])
         else:
-            compare = _COMPARISONS.get(self.operator)
+            values, compare = np.array(wanted, dtype=np.float64), _COMPARISONS.get(self.operator)
             with np.errstate(invalid="ignore"):
-                found = np.isin(numbers, wanted) if compare is None else compare(numbers, wanted[0])
+                found = np.isin(numbers, values) if compare is None else compare(numbers, values[0])
         return (~found if self.operator == "!=" else found) & ~column.missing
 
     def check(self, columns: Mapping[str, Column]) -> None:
@@ -101,30 +101,20 @@ class Condition:
         if column is None:
             told = nearest(self.column, columns) if columns else ": X has no column names, and no table was given"
             raise ValueError(f"there is no column {self.column!r}{told}")
-        numbers, wanted = column.numbers, self._wanted(column)
-        if numbers is None and self.operator in _COMPARISONS:
+        numbers, compares = column.numbers, self.operator in _COMPARISONS
+        if numbers is None and compares:
             some = ", ".join(map(repr, list(column.counts)[:3]))
             raise ValueError(f"{self.operator!r} compares numbers, and column {self.column!r} holds {some}")
-        if numbers is not None and wanted is None:
-            other = next(value for value in self.values if _number_in(value, column) is None)
-            raise ValueError(f"column {self.column!r} holds numbers, got {other!r}")
-        values = None if numbers is None or wanted is None else np.unique(numbers[~np.isnan(numbers)])
-        for at, text in enumerate(() if self.operator in _COMPARISONS else self.values):
-            close = nearest(text, column.counts) if _own_text(text, column) not in column.counts else None
-            if values is not None and wanted is not None:
-                value = wanted[at]
-                known = not len(values) or value in values
-                close = None if known else f" (nearest is {values[np.argmin(np.abs(values - value))]:g})"
-            if close is not None:
-                raise ValueError(f"column {self.column!r} has no value {text!r}{close}")
+        for value in self.values:
+            number = _number_in(value, column)
+            if numbers is not None and number is None:
+                raise ValueError(f"column {self.column!r} holds numbers, got {value!r}")
+            known = _own_text(value, column) in column.counts if numbers is None else compares or number in numbers
+            if not known:
+                raise ValueError(f"column {self.column!r} has no value {value!r}{nearest(value, column.counts)}")
         rows = self.holds(column)
         if rows.all() or not rows.any():
             raise ValueError(f"{self} must hold for some rows and not for all, got {rows.sum()} of {len(rows)}")
-
-    def _wanted(self, column: Column) -> list[float] | None:
-        """Return the values as numbers, where all are."""
-        found = [_number_in(value, column) for value in self.values]
-        return None if None in found else found  # type: ignore[return-value]
 
 
 @dataclass(frozen=True)
@@ -134,8 +124,8 @@ class ListDemand:
     Attributes:
         kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` or true positive ``"rate"`` of
             the labels.
-        statistic: the rank statistic: ``hits@50`` for shares and counts, ``dcg`` for exposure.
-        normalize: whether it is divided by its value for a perfect order.
+        statistic: the rank statistic, ``hits@50`` for shares and counts, ``dcg`` for exposure; with `normalize` divided
+            by its value for a perfect order.
         condition: which rows are in the group; None for a statistic.
         at_most: whether the value must not be larger, instead of not smaller.
         fpr: of a true positive rate, the largest false positive rate.
@@ -164,18 +154,13 @@ class ListDemand:
 
     @classmethod
     def measuring(cls, what: str) -> ListDemand:
-        """Return a demand that asks for nothing, of what the words of a demand without its least value measure.
-
-        Examples:
-            >>> ListDemand.measuring("exposure(sex=F)").what
-            'exposure(sex = F)'
-        """
+        """Return a demand that asks for nothing, of what words such as ``"exposure(sex = F)"`` measure."""
         if _DEMAND.fullmatch(what.strip()) is not None:
             raise ValueError("must be what a demand measures, without its least value, such as 'exposure(sex = F)'")
         return read_demand(f"{what} >= 0")
 
     def for_share(self, share: float) -> ListDemand:
-        """Return what the demand asks of a list that has so large a share of the rows, as long a part of its top.
+        """Return what the demand asks of a list with a share of the rows.
 
         Examples:
             >>> str(read_demand("count(age >= 65) @50 >= 10").for_share(0.8))
@@ -242,10 +227,10 @@ def read_demand(text: str, columns: Mapping[str, Column] | None = None) -> ListD
         return _of_statistic(match["measured"], operator, value)
     cutoff = _cutoff(measured["cutoff"], "" if name == "exposure" else f"{name}(...) @50")
     condition = Condition.read(inside)
-    if name == "count" and not (value == int(value) and 0 <= value <= (cutoff or 0)):
+    if name == "count" and not (value.is_integer() and 0 <= value <= (cutoff or 0)):
         raise ValueError(f"a count must be a whole number from 0 to {cutoff}, got {value:g}")
-    if name != "count" and not 0 <= value <= 1:
-        raise ValueError(f"a share must be a number from 0 to 1, got {value:g}")
+    if name != "count":
+        _check_share("a share", value)
     if columns is not None:
         condition.check(columns)
     statistic = RankStatistic("dcg" if name == "exposure" else "hits", cutoff=cutoff)
@@ -260,8 +245,7 @@ def _of_rates(name: str, inside: str, operator: str, value: float) -> ListDemand
         raise ValueError("rates are demanded as in 'tpr(fpr=0.1) >= 0.8' or 'fpr(tpr=0.8) <= 0.1'")
     rates = {name: value, other: _value(given["value"].strip())}
     for rate, share in rates.items():
-        if not 0 <= share <= 1:
-            raise ValueError(f"{rate} is a number from 0 to 1, got {share:g}")
+        _check_share(rate, share)
     return ListDemand("rate", RankStatistic("auc"), False, None, False, rates["tpr"], rates["fpr"])
 
 
@@ -280,12 +264,18 @@ def _of_statistic(measured: str, operator: str, value: float) -> ListDemand:
     except ValueError as error:
         raise ValueError(str(error).removeprefix("statistic ")) from None
     statistic.check_linear()
-    share = normalize or bool(statistic.kind.share_of)
     if operator == "<=":
         raise ValueError(f"'<=' goes with {', '.join(_GROUPS)} of a group: a lower {measured} is no aim")
-    if not (0 <= value <= 1 if share else value >= 0):
-        raise ValueError(f"{measured} is {'a number from 0 to 1' if share else 'at least 0'}, got {value:g}")
+    if normalize or statistic.kind.share_of:
+        _check_share(measured, value)
+    elif value < 0:
+        raise ValueError(f"{measured} is at least 0, got {value:g}")
     return ListDemand("statistic", statistic, normalize and not statistic.kind.share_of, None, False, value)
+
+
+def _check_share(what: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise ValueError(f"{what} must be a number from 0 to 1, got {value:g}")
 
 
 def _cutoff(text: str | None, needed: str) -> int | None:
@@ -315,10 +305,8 @@ def _unquoted(text: str) -> str:
 
 def _number_in(value: str, column: Column) -> float | None:
     """Return a value as a number, in the form that the column's numbers have; None where it is none."""
-    try:
+    with contextlib.suppress(ValueError):
         return as_number(value)
-    except ValueError:
-        pass
     if value.lower() in (*_YES, *_NO) and column.numbers is not None and np.isin(column.numbers, (0, 1)).any():
         return float(value.lower() in _YES)
     found = None if column.form is None else column.form.read(value)
@@ -339,20 +327,29 @@ def _own_text(value: str, column: Column) -> str:
 
 @dataclass(frozen=True, eq=False)
 class OnTop:
-    """What a demand on whole lists asks of their tops.
+    """What a demand on whole lists asks of their tops: a rank statistic of these rows, with gains, (rows,).
 
-    Attributes:
-        demand: the demand on the rows of the tops; None where their order does not matter, and `met` says how it
-            stands.
-        whole: returns the value on whole lists, in the demand's own unit, from that of the statistic on the tops.
-        most: value of a perfect order of the tops, in the demand's own unit.
+    The value on whole lists is the statistic times `unit` plus `constant`. Where `demand` is None the order of the tops
+    does not matter, and `met` says how the demand stands. A perfect order has the value `most`, in the demand's unit.
     """
 
-    text: str
+    asked: Asked
+    statistic: RankStatistic
+    gains: FloatArray
+    unit: float
+    constant: float
     demand: Demand | None
     met: bool
-    whole: Callable[[float], float]
     most: float
+
+    @property
+    def text(self) -> str:
+        """The demand in words."""
+        return self.asked.text
+
+    def whole(self, value: float) -> float:
+        """Return the value on whole lists, in the demand's own unit, from that of the statistic on the tops."""
+        return self.asked.in_words(value * self.unit + self.constant)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,8 +359,8 @@ class Asked:
     Attributes:
         text, what: the demand, and what it measures, in words.
         gains, lists: gain of each row and number of its list, (n,); None for one list.
-        ties: ``"resolved"`` where rows of equal totals count in their worst order, as no threshold parts them.
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
+        ties: ``"resolved"`` where rows of equal totals count in their worst order, as no threshold parts them.
     """
 
     text: str
@@ -413,7 +410,7 @@ class Asked:
 
     @classmethod
     def _of_rates(cls, demand: ListDemand, fpr: float, y: FloatArray, lists: IntArray | None) -> Asked:
-        """Return a demand on the true positive rate where the false positive rate is at most so large.
+        """Return a demand on the true positive rate at a false positive rate.
 
         Of P positives and N negatives p = ceil(least P) must be above and f = floor(fpr N) may be. Some threshold does
         that if and only if p of the first p + f rows are positives: where it does, at most f of any first p + f rows
@@ -433,7 +430,11 @@ class Asked:
 
     def value(self, scores: FloatArray) -> float:
         """Return the value for scores of the rows, (n,), in the demand's own unit; ties count against those who ask."""
-        return self._in_words(self._sum(scores, self.gains))
+        return self.in_words(self._sum(scores, self.gains))
+
+    def in_words(self, value: float) -> float:
+        """Return a sum in the demand's own unit."""
+        return value if self.turned is None else self.turned - value
 
     def met(self, scores: FloatArray) -> bool:
         """Return whether scores of the rows meet the demand."""
@@ -445,61 +446,49 @@ class Asked:
         No other row of a list has a larger score than those of its `top`, (n,). Raises ValueError for a demand on
         several lists that none of their tops expresses.
         """
-        here, gains, unit, constant = self._on_top(scores, top)
-
-        def whole(value: float) -> float:
-            return self._in_words(value * unit + constant)
-
-        per_list = [np.sort(own) for own in _split(gains, None if self.lists is None else self.lists[top]) if len(own)]
-        best = sum(float(own @ here.weights(len(own))) for own in per_list)
-        worst = sum(float(own[::-1] @ here.weights(len(own))) for own in per_list)
-        least, slack = (self.least - constant) / unit, self._slack / unit
-        if worst >= least - slack or best < least - slack or not gains.any():
-            return OnTop(self.text, None, worst >= least - slack, whole, whole(best))
-        if here.kind.counts_hits:
-            least = math.ceil(least - slack)
-        return OnTop(self.text, Demand(here, least, gains, ties=self.ties, name=self.text), False, whole, whole(best))
-
-    def measured_on_top(
-        self, scores: FloatArray, top: BoolArray
-    ) -> tuple[RankStatistic, FloatArray, Callable[[float], float]]:
-        """Return the statistic of the tops that measures the same, its gains, and the value on whole lists of its own.
-
-        The arguments and errors are those of `of_top`.
-        """
-        here, gains, unit, constant = self._on_top(scores, top)
-        return here, gains, lambda value: self._in_words(value * unit + constant)
-
-    def _on_top(self, scores: FloatArray, top: BoolArray) -> tuple[RankStatistic, FloatArray, float, float]:
-        """Return the statistic of the tops, the gains of their rows, its unit, and the constant part of the value."""
-        n, own, kind = len(scores), self.statistic, self.statistic.kind
-        rest = self._sum(np.where(top, np.inf, scores), np.where(top, 0.0, self.gains))
-        sizes, tops = _sizes(self.lists, n).tolist(), _sizes(self.lists, n, top).tolist()
-        tails = [own.weights(size)[size - m :] for size, m in zip(sizes, tops, strict=True)]
-        gains, constant = self.gains[top], 0.0
+        gains, lists = self.gains[top], None if self.lists is None else self.lists[top]
         pays = np.unique(gains[gains > 0])
         unit = float(pays[0]) if len(pays) == 1 else 1.0
-        here = own if own.length is None and (len(pays) < 2 or not kind.counts_hits) else None
-        if here is not None:
-            per_list = _split(gains, None if self.lists is None else self.lists[top], len(sizes))
-            for tail, own_gains in zip(tails, per_list, strict=True):
-                if len(tail):
-                    lift = float(tail[0] - (plain := own.weights(len(tail)))[0])
-                    if not np.allclose(tail - lift, plain, rtol=1e-12, atol=0.0):
-                        here = None
-                        break
-                    constant += lift * float(own_gains.sum())
-        if here is None:
-            constant = 0.0
-            if len(tails) > 1:
-                raise ValueError(
-                    f"demands: {self.text}: {own} of lists by query has no form on their tops: rerank full lists "
-                    '(top_k=None, in a config "full")'
-                )
-            here = RankStatistic.from_weights(tails[0]) if len(tails[0]) else own
-        if here.kind.share_of:
-            here = RankStatistic("wrs") if kind.share_of_pairs else RankStatistic("hits", cutoff=own.cutoff)
-        return here, gains / unit, unit, rest + constant
+        statistic, constant = self._statistic_of_tops(top, several=len(pays) > 1)
+        constant += self._sum(np.where(top, np.inf, scores), np.where(top, 0.0, self.gains))
+        gains = gains / unit
+        per_list = [np.sort(own) for own in _split(gains, lists) if len(own)]
+        best = sum(float(own @ statistic.weights(len(own))) for own in per_list)
+        worst = sum(float(own[::-1] @ statistic.weights(len(own))) for own in per_list)
+        least, slack = (self.least - constant) / unit, self._slack / unit
+        met, demand = worst >= least - slack, None
+        if not met and best >= least - slack and gains.any():
+            least = math.ceil(least - slack) if statistic.kind.counts_hits else least
+            demand = Demand(statistic, least, gains, ties=self.ties, name=self.text)
+        most = self.in_words(best * unit + constant)
+        return OnTop(self, statistic, gains, unit, constant, demand, met, most)
+
+    def _statistic_of_tops(self, top: BoolArray, *, several: bool) -> tuple[RankStatistic, float]:
+        """Return a statistic with the weights of the tops' rows, and what these weights are larger by, over all rows.
+
+        `several` states that the rows of the tops have gains of several sizes.
+        """
+        own, kind = self.statistic, self.statistic.kind
+        sizes, tops = _sizes(self.lists, len(top)).tolist(), _sizes(self.lists, len(top), top).tolist()
+        tails = [own.weights(size)[size - m :] for size, m in zip(sizes, tops, strict=True)]
+        per_list = _split(self.gains[top], None if self.lists is None else self.lists[top], len(sizes))
+        constant, same = 0.0, own.length is None and not (several and kind.counts_hits)
+        for tail, gains in zip(tails, per_list, strict=True) if same else ():
+            if len(tail):
+                plain = own.weights(len(tail))
+                lift = float(tail[0] - plain[0])
+                same = same and np.allclose(tail - lift, plain, rtol=1e-12, atol=0.0)
+                constant += lift * float(gains.sum())
+        if not same and len(tails) > 1:
+            raise ValueError(
+                f"demands: {self.text}: {own} of lists by query has no form on their tops: rerank full lists "
+                '(top_k=None, in a config "full")'
+            )
+        if not same and len(tails[0]):
+            return RankStatistic.from_weights(tails[0]), 0.0
+        if kind.share_of:
+            own = RankStatistic("wrs") if kind.share_of_pairs else RankStatistic("hits", cutoff=own.cutoff)
+        return own, constant if same else 0.0
 
     @property
     def _slack(self) -> float:
@@ -512,9 +501,6 @@ class Asked:
         sizes = np.bincount(numbers).tolist()
         weights = {size: self.statistic.weights(size) for size in set(sizes)}
         return float(gains[order] @ np.concatenate([weights[size] for size in sizes])) + self.shift
-
-    def _in_words(self, value: float) -> float:
-        return value if self.turned is None else self.turned - value
 
 
 @dataclass(frozen=True, eq=False)
@@ -543,8 +529,7 @@ class GivenDemands:
             columns = {} if names is None else columns_of(X, list(map(str, names)))
             columns |= {} if beside is None else columns_of(beside)
         for name, column in columns.items():
-            n = len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)
-            if len(column) != n:
+            if len(column) != (n := len(next(iter(X.values()))) if isinstance(X, Mapping) else len(X)):
                 raise ValueError(f"beside: column {name!r} must have one cell per row of X ({n}), got {len(column)}")
         return cls.of_columns(read_all_demands(demands, columns), columns, gain)
 
@@ -559,18 +544,13 @@ class GivenDemands:
 
     def take(self, rows: NDArray[Any]) -> GivenDemands:
         """Return the demands on some of the rows, by number or by a mask."""
-        demands = tuple(
-            one
-            if isinstance(one, ListDemand) or one.labels is None
-            else Demand(one.statistic, one.at_least, one.labels[rows], normalize=one.normalize, name=one.name)
-            for one in self.demands
-        )
+        demands = tuple(one.take(rows) if isinstance(one, Demand) else one for one in self.demands)
         return GivenDemands(demands, tuple(None if one is None else one[rows] for one in self.groups), self.gain)
 
     def for_share(self, share: float) -> GivenDemands:
         """Return what the demands ask of a list of so large a share of the rows."""
         demands = tuple(one.for_share(share) if isinstance(one, ListDemand) else one for one in self.demands)
-        return GivenDemands(demands, self.groups, self.gain)
+        return replace(self, demands=demands)
 
     def of(self, labels: FloatArray, lists: IntArray | None) -> list[Asked]:
         """Return the demands of these rows with their labels, (n,), and the list of each."""

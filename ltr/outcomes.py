@@ -104,11 +104,6 @@ class Times:
         """Read labels as `survival_labels` or scikit-survival makes them: one field of booleans, one of numbers.
 
         Raises ValueError for other labels, or labels without a comparable pair.
-
-        Examples:
-            >>> times = Times.of(survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
-            >>> times.order.tolist(), times.pairs
-            ([3, 1, 2, 0], 2)
         """
         fields = getattr(getattr(y, "dtype", None), "fields", None) or {}
         kinds = {name: field[0].kind for name, field in fields.items()}
@@ -158,14 +153,6 @@ class Times:
         won, equal = self.ordered(scores)
         return (2 * won + half * equal) / (2 * self.pairs)
 
-    def comparable_pairs(self) -> IntArray:
-        """Return the comparable pairs (first, later), row numbers of shape (pairs, 2)."""
-        order, first = np.argsort(self.order, kind="stable"), np.flatnonzero(self.event)
-        counts = self.later[first]
-        ends = np.repeat(np.cumsum(counts), counts)
-        places = len(order) - (ends - np.arange(len(ends)))
-        return np.column_stack([np.repeat(first, counts), order[places]])
-
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeier:
@@ -174,14 +161,12 @@ class KaplanMeier:
     Attributes:
         time, share: the times of events, ascending, and the share without an event up to and including each, (m,).
         lower, upper: ends of the pointwise intervals of the shares, (m,).
-        greenwood: Greenwood's sums ``sum_j d_j / (n_j (n_j - d_j))``; infinite where the share is 0, (m,).
     """
 
     time: FloatArray
     share: FloatArray
     lower: FloatArray
     upper: FloatArray
-    greenwood: FloatArray
 
     def at(self, times: ArrayLike) -> FloatArray:
         """Return the share without an event up to and including each time, of the shape of `times`."""
@@ -193,11 +178,10 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
     r"""Estimate the share of rows without an event up to each time, where some rows are censored.
 
     With d_j events at ``t_j`` among the n_j rows seen until then, ``S(t) = prod over t_j <= t of (1 - d_j / n_j)``. The
-    interval is normal on the scale of ``log(-log S)``, with the ends
-    ``S^exp(±z sqrt(greenwood) / log S)``, and S itself where S is 0.
+    interval, of the probability `level`, is normal on the scale of ``log(-log S)``, with Greenwood's variance; it is S
+    itself where S is 0.
 
-    Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980). `level` is that of
-    the intervals.
+    Source: Kalbfleisch & Prentice, *The Statistical Analysis of Failure Time Data* (1980).
 
     Examples:
         >>> curve = kaplan_meier([1, 2, 2, 3], [1, 1, 0, 0])
@@ -215,7 +199,7 @@ def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> K
         share = np.cumprod(1 - deaths / seen).astype(np.float64)
         spread = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(greenwood) / -np.log(share)
         lower, upper = (np.where(share > 0, share ** np.exp(sign * spread), 0.0) for sign in (1, -1))
-    return KaplanMeier(times, share, lower, upper, greenwood)
+    return KaplanMeier(times, share, lower, upper)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,12 +211,7 @@ class Treatments:
 
     @classmethod
     def of(cls, y: Any) -> Treatments:  # noqa: ANN401 (labels of any kind)
-        """Read labels as `uplift_labels` makes them; raise ValueError for others, or without rows of both treatments.
-
-        Examples:
-            >>> Treatments.of(uplift_labels([1, 0, 1], [1, 1, 0])).z.tolist()
-            [0.5, 0.0, -1.0]
-        """
+        """Read labels as `uplift_labels` makes them; raise ValueError for others, or rows of one treatment."""
         if label_kind(y) != "treatments" or np.ndim(y) != 1:
             rule = "a structured array (n,) with the fields treatment and outcome"
             raise ValueError(f"y must be {rule}, as uplift_labels(outcome, treatment) returns it, got {_described(y)}")
@@ -277,12 +256,7 @@ class Treatments:
         return Fraction(1, n * unit), (Fraction(lowest) * (n + 1) / 2 - total / (2 * n)) / unit
 
     def auuc(self, scores: ArrayLike) -> float:
-        """Return the area under the uplift curve; rows of equal scores stand at the mean of their ranks.
-
-        Examples:
-            >>> round(Treatments.of(uplift_labels([1, 0, 1], [1, 1, 0])).auuc([3, 2, 1]), 6)
-            0.25
-        """
+        """Return the area under the uplift curve; rows of equal scores stand at the mean of their ranks."""
         _, level, counts = np.unique(np.asarray(scores), return_inverse=True, return_counts=True)
         ranks = (np.cumsum(counts) - (counts - 1) / 2)[level.reshape(-1)]
         scale, shift = self.affine
@@ -317,14 +291,7 @@ def chance_of(scores: ArrayLike) -> NDArray[np.float64]:
 
 
 def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]:
-    """Return the Wilson interval of a share, of a probability of `level`.
-
-    Source: Wilson, *Probable inference, the law of succession, and statistical inference* (1927).
-
-    Examples:
-        >>> [round(end, 3) for end in wilson(3, 10)], wilson(0, 0)
-        ([0.127, 0.558], (0.0, 1.0))
-    """
+    """Return Wilson's interval of a share, of a probability of `level`; 0 and 1 without rows."""
     if rows == 0:
         return 0.0, 1.0
     share, quantile = positives / rows, NormalDist().inv_cdf((1 + level) / 2)
@@ -337,14 +304,9 @@ def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]
 def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.9) -> tuple[float, float, float] | None:
     """Return the difference of the mean outcomes of treated rows and others, and its interval.
 
-    The interval of outcomes 0 and 1 is Newcombe's, made of `wilson`'s; that of others is the normal one. Return None
-    where treated rows or others are missing, or where one of them is a single row with another outcome than 0 and 1.
-
-    Source: Newcombe, *Interval estimation for the difference between independent proportions* (1998).
-
-    Examples:
-        >>> [round(x, 3) for x in effect_interval(np.array([1.0, 1.0, 0.0, 0.0]), np.array([True, True, True, False]))]
-        [0.667, -0.172, 0.922]
+    The interval of outcomes 0 and 1 is Newcombe's (1998), made of `wilson`'s; that of others is the normal one. Return
+    None where treated rows or others are missing, or where one of them is a single row with another outcome than 0 and
+    1.
     """
     sides = outcome[treatment], outcome[~treatment]
     if min(map(len, sides)) < 1:

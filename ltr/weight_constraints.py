@@ -39,9 +39,7 @@ _WORD = re.compile(r"[^\s*+\-<>=]+|.")
 class WeightConstraints:
     """Constraints on the weights of d columns, all by number.
 
-    Attributes:
-        signs: 1, -1 or 0 (any sign) for each column, (d,).
-        rows: factors of sums of weights that are at least 0, (rows, d).
+    `signs` are 1, -1 or 0 (any sign), (d,); `rows` the factors of sums of weights that are at least 0, (rows, d).
     """
 
     signs: FloatArray
@@ -53,8 +51,7 @@ class WeightConstraints:
     @property
     def stated(self) -> tuple[str, ...]:
         """The parameters that state these constraints."""
-        has = self.signs.any(), self.required, self.forbidden, len(self.rows), self.max_nonzeros is not None
-        return tuple(name for name, some in zip(CONSTRAINTS, has, strict=True) if some)
+        return tuple(name for name, value in self.parameters.items() if value not in (None, ()))
 
     def __bool__(self) -> bool:
         """Whether anything is stated."""
@@ -87,10 +84,9 @@ def read_constraints(
 ) -> WeightConstraints:
     """Return constraints by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
 
-    There are d columns, which may have names. They may be features that are made of the columns of a table
-    (`ltr.data.kinds`): the name of a table's column stands for its number, with or without a feature for missing
-    values; where it is forbidden, for all of its features. `on_error` is called with the argument, the rule that it
-    breaks and the value; without it, one ValueError says everything that is wrong.
+    The d columns may have names. Where they are features that are made of the columns of a table (`ltr.data.kinds`),
+    the name of a table's column stands for its number; where it is forbidden, for all of its features. `on_error` is
+    called with the argument, the rule that it breaks and the value; without it, one ValueError tells all that is wrong.
 
     Examples:
         >>> constraints = read_constraints(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
@@ -126,8 +122,10 @@ def read_constraints(
         if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
             wrong(name, f"must be a list, got {value!r:.80}", value)
             given[name] = ()
-    needed = sorted({at for column in given["required"] for at in columns.find_all("required", column)})
-    unused = sorted({at for column in given["forbidden"] for at in columns.find_all("forbidden", column)})
+    needed, unused = (
+        sorted({at for column in given[name] for at in columns.find_all(name, column)})
+        for name in ("required", "forbidden")
+    )
     for at in sorted(set(needed) & set(unused)):
         wrong("forbidden", f"{columns.names[at]} is required", columns.names[at])
     if max_nonzeros is not None and not (is_whole(max_nonzeros) and max_nonzeros >= 1):
@@ -180,28 +178,26 @@ class _Columns:
         """Return the number of a column, None after an error."""
         if is_whole(column) and 0 <= column < self._d:
             return int(column)
-        if isinstance(column, str) and self._named:
-            if column in self._places:
-                return self._places[column]
+        if not isinstance(column, str):
+            have = "a column name or a number" if self._named else "a column number"
+            self._wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
+        elif not self._named:
+            rule = f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}"
+            self._wrong(argument, rule, column)
+        elif column in self._places:
+            return self._places[column]
+        else:
             made = features_of(column, self.names)
             if made and not made[0].startswith((f"{column} = ", f"{column} is missing")):
                 return self._places[made[0]]
             several = f"column {column!r} becomes {', '.join(map(repr, made))}: name one of them"
             self._wrong(argument, several if made else self._no_column(column), column)
-        elif isinstance(column, str):
-            rule = f"X has no column names: use a number from 0 to {self._d - 1}, got {column!r}"
-            self._wrong(argument, rule, column)
-        else:
-            have = "a column name or a number" if self._named else "a column number"
-            self._wrong(argument, f"must be {have} from 0 to {self._d - 1}, got {column!r:.80}", column)
         return None
 
     def find_all(self, argument: str, column: object) -> list[int]:
         """Return the number of a column, or those of all features that are made of a forbidden one."""
-        made: Sequence[str] = ()
-        if argument == "forbidden" and isinstance(column, str) and self._named:
-            made = features_of(column, self.names)
-        if made:
+        all_of = argument == "forbidden" and isinstance(column, str) and self._named
+        if made := features_of(str(column), self.names) if all_of else ():
             return [self._places[name] for name in made]
         return [at for at in [self.find(argument, column)] if at is not None]
 

@@ -278,7 +278,7 @@ def parser_of_ltr() -> _Parser:
     card("-o", "--output", metavar="FOLDER", type=Path, help="write the card and the ranked rows here")
 
     score = add(commands.score)
-    score("card", metavar="CARD", type=_file, help="a card.json or card.csv")
+    score("card", metavar="CARD", type=_file, help="a card.json")
     score("rows", metavar="ROWS", type=_file, help="a table with the columns that the card asks about")
     score("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
     texts = "text that stands for a missing value (repeatable); those of the card's own table are in card.json"

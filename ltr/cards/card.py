@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -39,7 +39,6 @@ _HOW = (
     "missing, and its text is none of the values. "
     "'missing': the cell is empty. An empty cell answers no to all other questions."
 )
-_COLUMNS = ("question", "points", "column", "operator", "value")
 _FORM = {"decimal": ".", "unit": ""}  # how numbers are written, with what is left out of a file
 _EQUAL = 1e-9  # relative difference of value and bound up to which they are the same
 
@@ -65,16 +64,15 @@ class Card:
         questions, points: the questions, and a whole number of points for each.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
-        statistic, ties, gain: what the card was chosen for, see `CardRanker`: a rank statistic, or ``"log_loss"`` for a
-            risk score; how rows with equal totals count; how graded labels become gains.
+        statistic, ties, gain: what the card was chosen for, see `CardRanker`.
         value: the statistic on the training rows, of a risk score minus its log loss, minus the price of the questions;
             None for a card made by hand.
         bound, status, searched: no card of those searched has a larger value; how the search ended.
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
-        horizon: of times until an event, the time by which the share of events is told; None for other labels.
+        horizon: of times until an event, the time by which the share of events is told.
         intercept: of a risk score, what is added to a total t: its rows are positive with the chance
-            ``1 / (1 + exp(-(intercept + t)))``. None for other cards.
+            ``1 / (1 + exp(-(intercept + t)))``.
 
     Raises:
         ValueError: not as many points as questions, a question twice, or a risk score without an intercept.
@@ -212,10 +210,9 @@ class Card:
 
     @cached_property
     def chances(self) -> dict[int, Estimate]:
-        """The chance of a positive at each total of the first rows of the table, see `Counts.chances`.
+        """The chance of a positive at each total of the first rows of the table, with the interval of the share.
 
-        A risk score says the chance itself: ``1 / (1 + exp(-(intercept + total)))``, here with the interval of the
-        share of positives. It is empty for labels of two fields, whose totals mean something else (`measure`).
+        It is that of `Counts.chances`, or of the risk score, and empty for labels of two fields (`measure`).
         """
         if not self.counts or self.measure != "share":
             return {}
@@ -230,11 +227,6 @@ class Card:
         """Return the chance of a positive for rows with these totals, (n,); raise ValueError without `chances`.
 
         That is the one of the nearest total below, or above, in the table; a risk score has one for every total.
-
-        Examples:
-            >>> card = Card((Question("age", ">=", 60),), (1,)).with_rows("training", {"age": [70, 65, 50]}, [1, 0, 0])
-            >>> card.chance([1, 0, 7, -3]).tolist()
-            [0.5, 0.0, 0.5, 0.0]
         """
         if self.intercept is not None:
             found: NDArray[np.float64] = chance_of(self.intercept + np.asarray(totals, dtype=np.float64))
@@ -249,7 +241,7 @@ class Card:
 
     @property
     def below(self) -> float:
-        """How far the value is below the bound, as a share of the bound; 0 for a card that is proven to be the best."""
+        """How far the value is below the bound, as a share of it; 0 for a card that is proven to be the best."""
         if self.bound is None or self.value is None or self.bound - self.value <= _EQUAL * abs(self.bound):
             return 0.0
         return (self.bound - self.value) / abs(self.bound) if self.bound else math.inf
@@ -328,43 +320,30 @@ class Card:
 
         try:
             entries = content["questions"]
-            questions, points = questions_in(entries), tuple(entry["points"] for entry in entries)
-            text = json.dumps({**content, "questions": [], "points": []})
-            card = replace(TypeAdapter(cls).validate_json(text, strict=True), questions=questions, points=points)
+            text = json.dumps({**content, "points": [entry["points"] for entry in entries]})
+            card = TypeAdapter(cls).validate_json(text, strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
             raise ValueError(f"a damaged card: {place}: {first['msg']}") from None
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"a damaged card: {type(error).__name__} {error!s:.80}") from None
-        for entry, question in zip(entries, questions, strict=True):
+        for entry, question in zip(entries, card.questions, strict=True):
             if entry.get("question") != question.name:
                 raise ValueError(f"a damaged card: question {entry.get('question')!r:.80} asks {question.name!r}")
         return card
 
     def save(self, path: str | Path) -> None:
-        """Write the card to a file that people, spreadsheets and other languages can read.
+        """Write the card to a JSON file with all fields, or where the name ends in ``.csv`` its questions, one a line.
 
-        A file whose name ends in ``.csv`` gets the questions alone, one per line, with ``decimal, unit`` where numbers
-        are written in another way than by programs; several values are a JSON list. Any other file is JSON with all
-        fields, and the entry ``how`` says how each operator reads a cell.
-
-        Examples:
-            >>> import tempfile
-            >>> card = Card((Question("age", ">=", 60), Question("mode", "not in", ("bus", "car"))), (2, -1))
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     card.save(Path(folder, "card.csv"))
-            ...     print(Path(folder, "card.csv").read_text().strip())
-            question,points,column,operator,value
-            age >= 60,2,age,>=,60
-            mode = other,-1,mode,not in,"[""bus"", ""car""]"
+        The CSV has ``decimal, unit``, too, where numbers are written in another way than by programs.
         """
         if str(path).lower().endswith(".csv"):
             text = io.StringIO()
             writer = csv.writer(text, lineterminator="\n")
             forms = [["text" if q.decimal is None else q.decimal, q.unit] for q in self.questions]
             more = [] if all(form == [*_FORM.values()] for form in forms) else [*_FORM]
-            writer.writerow([*_COLUMNS, *more])
+            writer.writerow(["question", "points", "column", "operator", "value", *more])
             for q, p, form in zip(self.questions, self.points, forms, strict=True):
                 value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
                 writer.writerow([q.name, p, q.column, q.operator, value, *form[: len(more)]])
@@ -375,30 +354,21 @@ class Card:
 
     @classmethod
     def load(cls, path: str | Path) -> Card:
-        """Read a card that `save` wrote; raise ValueError for a file that holds none, or a damaged one."""
+        """Read a card from the JSON file that `save` wrote; raise ValueError for another file, or a damaged one."""
         try:
-            if str(path).lower().endswith(".csv"):
-                lines = _lines(path)
-                return cls(questions_in(lines), tuple(line["points"] for line in lines))
             return cls.from_dict(json.loads(Path(path).read_bytes().decode("utf-8-sig")))
         except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are both ValueErrors
             raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards") from None
 
 
 def _rendering() -> ModuleType:
-    """Return the module that shows cards, which is loaded where one is shown."""
-    from ltr.cards import rendering
+    from ltr.cards import rendering  # loaded where a card is shown
 
     return rendering
 
 
 def statistic_name(statistic: str) -> str:
-    """Return the name of a statistic as people write it.
-
-    Examples:
-        >>> statistic_name("auc"), statistic_name("dcg@10"), statistic_name("partial_auc(0.1)")
-        ('AUC', 'DCG@10', 'partial_auc(0.1)')
-    """
+    """Return the name of a statistic as people write it, such as ``"DCG@10"``."""
     word = statistic.partition("@")[0].partition("(")[0]
     if word in ("auc", "auuc", "dcg", "mrr"):
         return statistic.replace(word, word.upper(), 1)
@@ -411,39 +381,3 @@ def check_labels(statistic: str, y: ArrayLike) -> None:
         RankStatistic.parse(statistic).check_kind(label_kind(y))
     elif (kind := label_kind(y)) != "labels":
         raise ValueError(f"statistic {LOG_LOSS} is about the labels 0 and 1, got labels of {kind}")
-
-
-def questions_in(entries: Sequence[Mapping[str, Any]]) -> tuple[Question, ...]:
-    """Return the questions of the entries of a file."""
-    found = []
-    for entry in entries:
-        value = tuple(entry["value"]) if type(entry["value"]) is list else entry["value"]
-        form = _FORM | {name: entry[name] for name in _FORM if name in entry}
-        found.append(Question(entry["column"], entry["operator"], value, **form))
-    return tuple(found)
-
-
-def _lines(path: str | Path) -> list[dict[str, Any]]:
-    """Return the entries of a CSV file, with numbers, texts and lists as a JSON file has them."""
-    text = Path(path).read_bytes().decode("utf-8-sig")
-    reader = csv.DictReader(io.StringIO(text))
-    if list(reader.fieldnames or ()) not in ([*_COLUMNS], [*_COLUMNS, *_FORM]):
-        raise ValueError(f"not a card: its first line must be {','.join(_COLUMNS)}")
-    found: list[dict[str, Any]] = []
-    for number, line in enumerate(reader, start=2):
-        value: Any = line["value"]
-        try:
-            if None in line or None in line.values():
-                raise ValueError("too many or too few fields")
-            if line["operator"] == ">=":
-                value = float(value)
-                value = int(value) if value.is_integer() else value
-            elif line["operator"] == "not in":
-                value = json.loads(value)
-            elif line["operator"] == "missing":
-                value = value or None
-            decimal = None if line.get("decimal") == "text" else line.get("decimal", _FORM["decimal"])
-            found.append({**line, "value": value, "points": int(str(line["points"])), "decimal": decimal})
-        except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"a damaged card: line {number} is {','.join(map(str, line.values()))!r:.80}") from None
-    return found

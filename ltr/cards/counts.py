@@ -95,8 +95,6 @@ class Counts:
         """Return the share of positives for each total, pooled so that it does not fall as totals rise.
 
         Neighbouring totals whose shares fall are pooled (isotonic regression), and have the interval of all their rows.
-
-        Source: Barlow, Bartholomew, Bremner & Brunk, *Statistical Inference under Order Restrictions* (1972).
         """
         blocks: list[list[int]] = []  # positives, rows and totals, the largest totals first
         for positives, rows in zip(self.positives, self.rows, strict=True):
@@ -109,12 +107,7 @@ class Counts:
 
     @property
     def log_loss(self) -> float:
-        """The mean of ``-log`` of the chance of what happened, with `chances`: how well these rows are foretold.
-
-        Examples:
-            >>> round(Counts("training", (1, 0), (2, 2), (2, 1)).log_loss, 4)  # chances 1 and 1/2
-            0.3466
-        """
+        """The mean of ``-log`` of the chance of what happened, with `chances`: how well these rows are foretold."""
         loss = 0.0
         for (chance, _, _), rows, positives in zip(self.chances(), self.rows, self.positives, strict=True):
             for number, share in ((positives, chance), (rows - positives, 1.0 - chance)):

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ltr.cards.counts import STRICT
 from ltr.checks import as_float, as_sequence, check_number, check_whole, is_whole, one_of
 from ltr.data.columns import Column, columns_of, text_of, yes_of
 from ltr.data.forms import NumberForm
@@ -48,9 +49,11 @@ class Question:
         ('age >= 60', [True, False, False])
     """
 
+    __pydantic_config__ = STRICT
+
     column: str
     operator: Operator
-    value: float | str | tuple[str, ...] | None = None
+    value: int | float | str | tuple[str, ...] | None = None
     decimal: str | None = "."
     unit: str = ""
 
@@ -295,12 +298,7 @@ def _thresholds(values: NDArray[np.float64], most: int) -> list[float]:
 
 
 def roundest(low: float, high: float) -> float:
-    """Return the number above `low`, and at most `high`, with the fewest digits.
-
-    Examples:
-        >>> roundest(58.3, 61.2), roundest(0.2183, 0.2219), roundest(-3.0, 2.0), roundest(44, 45)
-        (60.0, 0.22, 0.0, 45.0)
-    """
+    """Return the number above `low`, and at most `high`, with the fewest digits: 60 for 58.3 and 61.2."""
     top = Decimal(repr(float(high)))
     begin = math.floor(math.log10(max(abs(low), abs(high)))) + 1
     for exponent in range(begin, begin - 20, -1):

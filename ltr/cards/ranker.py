@@ -14,21 +14,20 @@ from scipy.special import expit
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.cards.card import Card, Searched, check_labels, questions_in
-from ltr.cards.conditions import INTERCEPT, checked_limits, directions_of, limits_of, rules_of, signs_of
+from ltr.cards.card import Card, Searched, check_labels
+from ltr.cards.conditions import INTERCEPT, checked_limits, conditions_of
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
-from ltr.checks import as_float, as_sequence, check_flag, check_number, check_whole, one_of
+from ltr.checks import as_float, check_flag, check_number, check_whole, one_of
 from ltr.data.columns import text_of
 from ltr.data.dataset import Features
-from ltr.exact.card_rules import CardConditions
 from ltr.exact.cards import CardProblem, Ties
 from ltr.exact.constraints import Demand
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
-from ltr.list_demands import Asked, GivenDemands, ListDemand, OnTop, read_all_demands
+from ltr.list_demands import GivenDemands, ListDemand, OnTop, read_all_demands
 from ltr.metrics.ranked import Ties as TiesOfMetric
 from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
@@ -89,7 +88,7 @@ class GoodCards(Sequence[Card]):
     def front(self) -> GoodCards:
         """Return the cards of which none has both a larger statistic and a smaller log loss on the training rows.
 
-        The log loss is that of the chances that a card tells; raises ValueError for cards that tell none.
+        Raises ValueError for cards that tell no chances.
         """
         if any(not card.chances for card in self.cards):
             raise ValueError("front needs cards that tell chances: their labels must be 0 and 1, or grades")
@@ -118,8 +117,7 @@ class GoodCards(Sequence[Card]):
 class CardRanker(Ranker):
     """Rank by a card: the few yes/no questions and small whole numbers of points with the largest rank statistic.
 
-    `Questions` makes the questions from the columns of a table, which may have texts and missing values. The search
-    (`ltr.exact.cards`) looks at all cards, so that its answer is proven to be the best on the training rows.
+    The search (`ltr.exact.cards`) looks at all cards, so that its answer is proven to be the best on the training rows.
 
     Args:
         statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports. It is ``"c_index"`` for
@@ -130,18 +128,18 @@ class CardRanker(Ranker):
         cuts: thresholds of the columns of numbers, see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
         within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
-            totals correlate most with `reference_` is taken, which ranks new rows better ([measured](../cards.md)); 0
-            takes the best card itself. None is 0.02 for AUC and the C-index, and 0 for other statistics.
+            totals correlate most with `reference_` is taken; 0 takes the best card itself. None is 0.02 for AUC and the
+            C-index, and 0 for other statistics.
         signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
             points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
         point_limits: least and largest points of columns and questions, for ``"log_loss"``, such as ``{"age": (0, 3),
             "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say.
         required, forbidden: names of questions that every card must have; of columns and questions that none may have.
-        rules: further rules on the questions of a card, mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}``
-            or ``{"at_most": 2, "of": [...]}``, which with ``"when": [...]`` hold for cards that have one of these.
+        rules: mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}`` or ``{"at_most": 2, "of": [...]}``, which
+            with ``"when": [...]`` hold for cards that have one of these.
         one_direction: columns whose thresholds must not have points of both signs, or True for all columns.
         C: price of each question, on the scale of the statistic.
-        demands: demands on the list of all training rows, as those of `ExactRanker`. Ties count as `ties` states.
+        demands: demands on the list of all training rows, as those of `ExactRanker`.
         ties: how rows with equal totals count: ``"average"`` over their orders, or ``"resolved"``, the worst order.
         horizon: of times until an event, the time by which the card tells the share of events; None for their median.
         limits: when to stop the search without a proof; None for the default `ltr.exact.Limits`.
@@ -219,10 +217,6 @@ class CardRanker(Ranker):
         """
         self._check_options()
         questions = Questions(self.cuts, forbidden=self.forbidden).fit(X)
-        for name in self.required:
-            if name not in questions.questions_:
-                reason = questions.left_out_.get(name, "no such question")
-                raise ValueError(f"required must name questions, got {name!r} ({reason})")
         answers, labels = self._answers_and_labels(questions.transform(X), y)
         # these are the columns of the table, not those of the answers
         self.n_features_in_ = questions.n_features_in_
@@ -230,20 +224,21 @@ class CardRanker(Ranker):
             self.feature_names_in_ = questions.feature_names_in_
         names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
         plain = label_kind(labels) == "labels"
-        for demand in () if plain else read_all_demands(self.demands):
+        demands = read_all_demands(self.demands)
+        for demand in () if plain else demands:
             if isinstance(demand, ListDemand) and demand.condition is None:
                 rule = "demands must be about groups of rows where labels have two fields"
                 raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
         known, whole = labels if plain else np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)
-        given = GivenDemands.read(self.demands, X, names, beside, self.gain).of(known, None)
-        asked = [one.of_top(np.zeros(len(labels)), whole) for one in given]
+        given = GivenDemands.read(self.demands, X, names, beside, self.gain)
+        asked = [one.of_top(np.zeros(len(labels)), whole) for one in given.of(known, None)]
         refuse_settled(asked, "Ask for less")
         decisive = [one for one in asked if one.demand is not None]
         self.problem_: CardProblem | RiskProblem | None = self._problem(
             questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
         found, price = self._solved(self.problem_, decisive)
-        conditions = self._conditions(questions)
+        conditions = (*conditions_of(self, questions)[1], *map(str, demands))
         if found.value == -math.inf:
             told = "; ".join(conditions)
             if found.status is Status.INFEASIBLE:
@@ -268,10 +263,10 @@ class CardRanker(Ranker):
             intercept=self.problem_.intercept(found.weights) if isinstance(self.problem_, RiskProblem) else None,
         )
         points, value = self._chosen(answers)
-        if not self._is_risk and self.least_points == 1:
+        if not self.is_risk and self.least_points == 1:
             points //= max(1, int(np.gcd.reduce(points)))  # the same order with fewer points
         self.card_ = self._card(empty, points, value, self.reference_.scores(answers))
-        self.demands_ = self._outcome(given, asked, answers @ points, points, price)
+        self.demands_ = self._outcome(asked, answers @ points, points, price)
         return self
 
     def _check_options(self) -> None:
@@ -283,13 +278,12 @@ class CardRanker(Ranker):
             raise ValueError(f"limits must be a Limits, such as Limits(time_limit=60), or None, got {self.limits!r}")
         if self.within is not None:
             check_number("within", self.within)
-        as_sequence("required", self.required, "names of questions")
         rules = {
             "demands": (len(self.demands) > 0, "be empty"),
             "ties": (self.ties != "average", "be 'average'"),
             "within": (self.within not in (None, 0), "be None or 0"),
         }
-        for name, (wrong, rule) in rules.items() if self._is_risk else ():
+        for name, (wrong, rule) in rules.items() if self.is_risk else ():
             if wrong:
                 raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
 
@@ -299,7 +293,7 @@ class CardRanker(Ranker):
         """Return the best card, and what the demands cost; raise ValueError where no card meets them."""
         limits = self.limits or Limits()
         if not decisive:
-            return solve(problem, "lattice" if self._is_risk else "cards", limits), None
+            return solve(problem, "lattice" if self.is_risk else "cards", limits), None
         assert isinstance(problem, CardProblem)
         found, price = solve_under(problem, "cards", limits, str(problem.statistic), warm_starts=(), on_progress=None)
         if found.value == -math.inf:
@@ -320,35 +314,28 @@ class CardRanker(Ranker):
 
     def _horizon(self, labels: NDArray[Any] | Times | Treatments) -> float | None:
         """Return the time by which the card tells the share of events."""
-        if not isinstance(labels, Times):
-            if self.horizon is not None:
+        if self.horizon is not None:
+            if not isinstance(labels, Times):
                 raise ValueError(f"horizon goes with times until an event, got {self.horizon!r} and other labels")
-            return None
-        if self.horizon is None:
-            return float(np.quantile(labels.time[labels.event], 0.5, method="lower"))
-        check_number("horizon", self.horizon, above=0)
-        return float(self.horizon)
+            check_number("horizon", self.horizon, above=0)
+            return float(self.horizon)
+        return float(np.quantile(labels.time[labels.event], 0.5, method="lower")) if isinstance(labels, Times) else None
 
     def _outcome(
-        self,
-        given: Sequence[Asked],
-        asked: Sequence[OnTop],
-        totals: FloatArray,
-        points: IntArray,
-        price: DemandPrice | None,
+        self, asked: Sequence[OnTop], totals: FloatArray, points: IntArray, price: DemandPrice | None
     ) -> DemandOutcome | None:
         """Return which demands the card with these points meets, and what they cost; None without demands."""
-        if not given:
+        if not asked:
             return None
         assert isinstance(self.problem_, CardProblem)
         weights, reached = points / self.problem_.points, []
         demanded = iter(self.problem_.demanded)
-        for words, one in zip(given, asked, strict=True):
-            value, met = words.value(totals), one.met  # whatever the order
+        for one in asked:
+            value, met = one.asked.value(totals), one.met  # whatever the order
             if one.demand is not None:
                 each = next(demanded)
                 value, met = one.whole(each.problem.statistic_value(weights)), each.met(weights)
-            reached.append(ReachedDemand(words.text, words.what, value, met))
+            reached.append(ReachedDemand(one.text, one.asked.what, value, met))
         return DemandOutcome(tuple(reached), price)
 
     def _for_other_rows(self) -> CardRanker:
@@ -358,34 +345,21 @@ class CardRanker(Ranker):
         self, questions: Questions, answers: FloatArray, labels: FloatArray, demands: Sequence[Demand] = ()
     ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
-        missing = np.array([rule.operator == "missing" for rule in questions.rules_])
-        limits = checked_limits(self.point_limits)
-        conditions = CardConditions(
-            len(missing),
-            self.max_questions,
-            points=self.points,
-            point_limits=limits_of(limits, questions, self.points),
-            least_points=self.least_points,
-            signs=signs_of(self.signs, questions),
-            groups=np.where(missing, -1, questions.groups_) if self.one_per_feature else None,
-            required=[questions.questions_.index(name) for name in self.required],
-            rules=[rule for rule, _ in rules_of(self.rules, questions)],
-            directions=directions_of(self.one_direction, questions),
-        )
-        if self._is_risk:
-            intercept = limits.get(INTERCEPT)
+        conditions, _ = conditions_of(self, questions)
+        if self.is_risk:
+            intercept = checked_limits(self.point_limits).get(INTERCEPT)
             return RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=intercept)
         options: dict[str, Any] = {"ties": self.ties, "gain": self.gain, "demands": demands}
         return CardProblem(answers, labels, self.statistic, self.C, conditions=conditions, **options)
 
     @property
-    def _is_risk(self) -> bool:
+    def is_risk(self) -> bool:
         """Whether the card is a risk score."""
         return isinstance(self.statistic, str) and self.statistic == LOG_LOSS
 
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         # ranks have no log loss: where a rank statistic is asked for, it is the AUC
-        if not self._is_risk:
+        if not self.is_risk:
             return super()._measure()
         one_of("gain", self.gain, get_args(GainName))
         return RankStatistic("auc"), self.gain, bool(self.normalize)
@@ -402,7 +376,7 @@ class CardRanker(Ranker):
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
         """Return the statistic, see `Ranker.score`; of labels of two fields, and minus the log loss, of all rows."""
-        if label_kind(y) == "labels" and not self._is_risk:
+        if label_kind(y) == "labels" and not self.is_risk:
             return super().score(X, y, qid, sample_weight)
         if sample_weight is not None or qid not in (..., None):
             raise ValueError(f"{self.statistic} is a statistic of one list without weights: leave out qid and weights")
@@ -471,7 +445,7 @@ class CardRanker(Ranker):
         check_is_fitted(self)
         check_number("within", within)
         check_whole("most", most, 1)
-        if self._is_risk:
+        if self.is_risk:
             raise ValueError(f"good_cards lists cards of rank statistics, got a card of statistic {LOG_LOSS}")
         if self.problem_ is None or self.card_.value is None:
             raise ValueError("good_cards needs a ranker fitted in this process: files do not contain its problem")
@@ -486,22 +460,6 @@ class CardRanker(Ranker):
         rules = tuple(self.questions_.rules_[j] for j in used)
         card = replace(empty, questions=rules, points=tuple(int(points[j]) for j in used), value=float(value))
         return card.with_totals("training", (self.problem_.X @ points).astype(np.int64), self.problem_.y, beside)
-
-    def _conditions(self, questions: Questions) -> tuple[str, ...]:
-        """Return the conditions on the cards in words."""
-        found = ["at most one question of a column"] if self.one_per_feature else []
-        sides = {"+": "below", "-": "above"}
-        found += [f"points of {name} not {sides[sign]} 0" for name, sign in (self.signs or {}).items()]
-        for name, (low, high) in checked_limits(self.point_limits).items():
-            if name != INTERCEPT or self._is_risk:
-                found.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
-        found += [f"points of size {self.least_points} or more"] if self.least_points > 1 else []
-        found += [f"with {name}" for name in self.required]
-        found += [words for _, words in rules_of(self.rules, questions)]
-        if self.one_direction is not False:
-            names = () if isinstance(self.one_direction, bool | np.bool_) else self.one_direction
-            found.append(f"thresholds of {', '.join(names) or 'a column'} with points of one sign")
-        return (*found, *(str(one) for one in read_all_demands(self.demands)))
 
     def explain(self, X: Any, qid: Qid = ...) -> Explanation:  # noqa: ANN401 (a frame of any library)
         """Return the points of each row by question, as `Card.explain` does, and those of its neighbours."""
@@ -575,13 +533,15 @@ class CardRanker(Ranker):
         return {"card_": self.card_.to_dict(), "questions_": questions, "reference_": asdict(self.reference_)}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
+        from pydantic import TypeAdapter
+
         super()._restore(fitted)
         self.card_ = Card.from_dict(fitted["card_"])
         name, coefficients, intercept = fitted["reference_"].values()
         self.reference_ = Reference(name, tuple(coefficients), intercept)
         state = fitted["questions_"]
         questions = Questions(self.cuts, forbidden=self.forbidden)
-        questions.rules_ = questions_in(state["rules"])
+        questions.rules_ = TypeAdapter(tuple[Question, ...]).validate_python(state["rules"])
         questions.groups_, questions.left_out_ = state["groups"].numpy(), state["left_out"]
         questions.questions_ = [rule.name for rule in questions.rules_]
         questions.n_features_in_ = self.n_features_in_

@@ -29,8 +29,7 @@ class Reference:
     def fit(cls, answers: FloatArray, y: NDArray[Any] | Times | Treatments) -> Reference:
         """Fit the regression to answers, (n, q), and labels of their kind, with a penalty on large coefficients.
 
-        That is logistic regression for plain labels, and Cox's for times, ties by Breslow. For treatments it is least
-        squares of ``n z_i``, whose mean over rows with the same answers is about the effect of the treatment there.
+        For treatments it is least squares of ``n z_i``, whose mean over rows with the same answers is about the effect.
         """
         if isinstance(y, Times):
             return cls("Cox regression", tuple(cox(answers, y, _STRENGTH)[0].tolist()), 0.0)

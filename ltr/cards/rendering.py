@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import io
 import re
 import textwrap
 import unicodedata
@@ -97,16 +97,7 @@ _FRAGMENT = """\
 <div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
 {%- endfor %}</tr>
 {% endfor %}</table>
-{% endif %}{% if curves %}<svg viewBox="0 0 620 230" style="width:100%; max-width:46em" font-size="11" role="img">
-<title>Share of {{ curves.name }} rows without an event, by time</title>
-<path d="M40 10V190H600" fill="none" stroke="#888"/>
-{% for at in (0, 50, 100) %}<text x="34" y="{{ 194 - 1.8 * at }}" text-anchor="end">{{ at }} %</text>
-{% endfor %}{% for at in (0, 0.5, 1) -%}
-<text x="{{ 40 + 560 * at }}" y="206" text-anchor="middle">{{ "%g" | format(at * curves.until) }}</text>
-{% endfor %}<text x="320" y="224" text-anchor="middle">time; share of {{ curves.name }} rows without an event</text>
-{% for line in curves.lines %}<polyline points="{{ line.points }}" fill="none" stroke="{{ line.colour }}"
- stroke-width="2"/><text x="{{ 46 }}" y="{{ line.y }}" fill="{{ line.colour }}">{{ line.label }}</text>
-{% endfor %}</svg>
+{% endif %}{% if curves %}{{ curves | safe }}
 {% endif %}{% for fact in facts %}<p>{{ fact }}</p>
 {% endfor %}</div>
 """
@@ -133,30 +124,24 @@ def html(card: Card, *, page: bool) -> str:
         rows=_rows(card, card.counts),
         facts=_facts(card, _plain),
         widest=_widest(card),
-        curves=_lines_of_curves(card),
+        curves=_svg_of_curves(card),
     )
 
 
-def _lines_of_curves(card: Card) -> dict[str, object] | None:
-    """Return the curves of the last rows that have some as lines of a picture of 560 by 180, None without any."""
+def _svg_of_curves(card: Card) -> str:
+    """Return the picture of the curves of the last rows that have some; empty without any."""
+    from matplotlib import rc_context
+
+    from ltr.display.figures import canvas
+
     counts = [counts for counts in card.counts if counts.curves]
     if not counts:
-        return None
-    curves, lines = counts[-1].curves, []
-    until = max(curve.times[-1] for curve in curves) or 1.0
-    for number, curve in enumerate(curves):
-        places = [
-            (40 + 560 * time / until, 190 - 180 * share) for time, share in zip(curve.times, curve.shares, strict=True)
-        ]
-        steps = [
-            places[0],
-            *(point for (_, before), (x, y) in itertools.pairwise(places) for point in ((x, before), (x, y))),
-        ]
-        points = " ".join(f"{x:.1f},{y:.1f}" for x, y in steps)
-        label = f"total {_range(curve)} ({curve.rows:,} rows)"
-        colour = _RAMP[number * (len(_RAMP) - 1) // max(1, len(curves) - 1)]
-        lines.append({"points": points, "colour": colour, "label": label, "y": 186 - 14 * (len(curves) - 1 - number)})
-    return {"lines": lines, "until": until, "name": counts[-1].name}
+        return ""
+    with fonts(), rc_context({"svg.hashsalt": "card"}):
+        drawn, picture = canvas(2.6), io.StringIO()
+        _draw_curves(drawn.subplots(), counts[-1])
+        drawn.savefig(picture, format="svg", metadata={"Date": None})
+    return "<svg" + picture.getvalue().partition("<svg")[2]
 
 
 def _widest(card: Card) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -23,7 +23,7 @@ MOST_QUESTIONS = 6
 """Largest number of questions for which the search of all sets of columns can prove a rank statistic."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class CardRule:
     """How many of some columns a card may have: from `at_least` to `at_most`, where it has one of `when`.
 
@@ -42,28 +42,26 @@ class CardRule:
         [True, False, True]
     """
 
-    columns: tuple[int, ...]
-    at_least: int
-    at_most: int
-    when: tuple[int, ...]
+    columns: Sequence[int]
+    at_least: int = 0
+    at_most: Any = None
+    when: Sequence[int] = ()
 
-    def __init__(
-        self, columns: Sequence[int], at_least: int = 0, at_most: int | None = None, when: Sequence[int] = ()
-    ) -> None:
-        for name, given in (("columns", columns), ("when", when)):
-            numbers = as_sequence(name, given, "column numbers")
+    def __post_init__(self) -> None:
+        for name in ("columns", "when"):
+            numbers = as_sequence(name, getattr(self, name), "column numbers")
             if not all(is_whole(j) and j >= 0 for j in numbers) or len(set(numbers)) < len(numbers):
                 raise ValueError(f"{name} must hold different column numbers, got {numbers!r:.80}")
             set_fields(self, **{name: tuple(sorted(map(int, numbers)))})
         largest_count = max(MOST_QUESTIONS, len(self.columns))
-        most = largest_count if at_most is None else at_most
-        for name, number in (("at_least", at_least), ("at_most", most)):
+        most = largest_count if self.at_most is None else self.at_most
+        for name, number in (("at_least", self.at_least), ("at_most", most)):
             if not is_whole(number) or not 0 <= number <= largest_count:
                 raise ValueError(f"{name} must be a whole number from 0 to {largest_count}, got {number!r:.80}")
-        if not self.columns or at_least > min(most, len(self.columns)):
+        if not self.columns or self.at_least > min(most, len(self.columns)):
             largest = f"{min(most, len(self.columns))} of {len(self.columns)} columns"
-            raise ValueError(f"at_least must be at most {largest}, got {at_least}")
-        set_fields(self, at_least=int(at_least), at_most=int(most))
+            raise ValueError(f"at_least must be at most {largest}, got {self.at_least}")
+        set_fields(self, at_least=int(self.at_least), at_most=int(most))
 
     def admits(self, columns: Sequence[int]) -> bool:
         """Return whether a card may have exactly these columns."""
@@ -85,12 +83,11 @@ class CardRule:
         return {**columns, "at_least": self.at_least, "at_most": self.at_most}
 
 
-@dataclass(frozen=True, init=False, eq=False)
+@dataclass(frozen=True, eq=False)
 class CardConditions:
     """What points a card of d columns may have; `CardProblem` and `RiskProblem` take all but d as arguments.
 
-    Args:
-        d: number of columns.
+    Attributes:
         max_nonzeros: largest number of columns with points.
         points: largest size of the points of a column, from 1 to 1,000.
         point_limits: least and largest points of each column, (d, 2), instead of -points and points; where 0 is not
@@ -102,8 +99,6 @@ class CardConditions:
             and points of one sign in a direction, as the thresholds of one feature should.
         required: columns that every card must have.
         rules: further rules on the columns of a card.
-
-    Attributes:
         least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
 
     Raises:
@@ -116,63 +111,46 @@ class CardConditions:
     """
 
     d: int
-    max_nonzeros: int
-    points: int
-    point_limits: IntArray
-    least_points: IntArray
-    signs: IntArray
-    free: tuple[int, ...]
-    groups: IntArray
-    required: tuple[int, ...]
-    rules: tuple[CardRule, ...]
-    directions: IntArray
+    max_nonzeros: int = 4
+    _: KW_ONLY
+    points: int = 5
+    point_limits: Any = None
+    least_points: Any = 1
+    signs: Any = None
+    free: Sequence[int] = ()
+    groups: Any = None
+    required: Sequence[int] = ()
+    rules: Sequence[CardRule] = ()
+    directions: Any = None
     least: IntArray = field(init=False)
     largest: IntArray = field(init=False)
 
-    def __init__(
-        self,
-        d: int,
-        max_nonzeros: int = 4,
-        *,
-        points: int = 5,
-        point_limits: ArrayLike | None = None,
-        least_points: ArrayLike = 1,
-        signs: ArrayLike | None = None,
-        free: Sequence[int] = (),
-        groups: ArrayLike | None = None,
-        required: Sequence[int] = (),
-        rules: Sequence[CardRule] = (),
-        directions: ArrayLike | None = None,
-    ) -> None:
-        check_whole("max_nonzeros", max_nonzeros, 1)
+    def __post_init__(self) -> None:
+        d, points, rules = self.d, self.points, as_sequence("rules", self.rules, "CardRule(columns, at_least=1)")
+        check_whole("max_nonzeros", self.max_nonzeros, 1)
         if not is_whole(points) or not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
-        limits = np.tile([-points, points], (d, 1)) if point_limits is None else _limits(point_limits, d)
-        given = as_numbers("least_points", least_points)
-        sizes = _whole_numbers("least_points", given if given.ndim else np.tile(given, d), d, 1, MOST_POINTS)
+        limits = np.tile([-points, points], (d, 1)) if self.point_limits is None else _limits(self.point_limits, d)
+        sizes = _whole_numbers("least_points", self.least_points, d, 1, MOST_POINTS)
         sizes = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
-        own_signs = _whole_numbers("signs", np.zeros(d) if signs is None else signs, d, -1, 1)
+        signs = _whole_numbers("signs", 0 if self.signs is None else self.signs, d, -1, 1)
         for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
-            set_fields(self, **{name: sign * np.where((own_signs != -sign) & (end >= sizes), end, 0)})
-        members = {
-            name: _whole_numbers(name, np.full(d, -1) if given is None else given, d, -1, 2**31 - 1)
-            for name, given in (("groups", groups), ("directions", directions))
-        }
-        uncounted, needed = checked_columns("free", free, d), set(checked_columns("required", required, d))
+            set_fields(self, **{name: sign * np.where((signs != -sign) & (end >= sizes), end, 0)})
+        for name in ("groups", "directions"):
+            given = getattr(self, name)
+            set_fields(self, **{name: _whole_numbers(name, -1 if given is None else given, d, -1, 2**31 - 1)})
+        free, needed = checked_columns("free", self.free, d), set(checked_columns("required", self.required, d))
         needed |= set(np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist())
-        if len(needed - {*uncounted}) > max_nonzeros:
-            got = len(needed - {*uncounted})
-            raise ValueError(f"required must hold at most {max_nonzeros} columns, got {got}")
-        of = members["groups"][sorted(needed)]
+        if (count := len(needed - {*free})) > self.max_nonzeros:
+            raise ValueError(f"required must hold at most {self.max_nonzeros} columns, got {count}")
+        of = self.groups[sorted(needed)]
         if len(set(of[of >= 0].tolist())) < np.count_nonzero(of >= 0):
             raise ValueError(f"required must hold at most one column of a group, got {sorted(needed)!r}")
-        own_rules = as_sequence("rules", rules, "CardRule(columns, at_least=1)")
-        for at, rule in enumerate(own_rules):
+        for at, rule in enumerate(rules):
             if not isinstance(rule, CardRule) or max((*rule.columns, *rule.when)) >= d:
                 raise ValueError(f"rules[{at}] must be a CardRule of columns from 0 to {d - 1}, got {rule!r:.120}")
-        set_fields(self, d=d, max_nonzeros=int(max_nonzeros), points=int(points), point_limits=limits)
-        set_fields(self, least_points=sizes, signs=own_signs, free=uncounted, required=tuple(sorted(needed)))
-        set_fields(self, rules=own_rules, **members)
+        set_fields(self, max_nonzeros=int(self.max_nonzeros), points=int(points), point_limits=limits, signs=signs)
+        set_fields(self, least_points=sizes, free=free, required=tuple(sorted(needed)), rules=rules)
 
     @cached_property
     def all_rules(self) -> tuple[CardRule, ...]:
@@ -226,8 +204,9 @@ def checked_columns(name: str, given: Sequence[int], d: int) -> tuple[int, ...]:
 
 
 def _whole_numbers(name: str, values: ArrayLike, d: int, least: int, most: int) -> IntArray:
-    """Return one whole number per column, (d,); raise ValueError for others, or for one out of range."""
+    """Return one whole number per column, (d,), or one for all; raise ValueError for others or one out of range."""
     numbers = as_numbers(name, values)
+    numbers = numbers if numbers.ndim else np.tile(numbers, d)
     if numbers.shape != (d,):
         raise ValueError(f"{name} must hold one number per column ({d}), got shape {numbers.shape}")
     wrong = ~((numbers == np.rint(numbers)) & (numbers >= least) & (numbers <= most))

@@ -69,14 +69,12 @@ class CardProblem(Problem):
         X: answers to yes/no questions, zeros and ones, or numbers of at most 12 decimals, (n, d). Totals in units of
             the last decimal must be below 2^53.
         y: label of each row, (n,): 0 and 1, or graded; or `ltr.outcomes.survival_labels`, or `uplift_labels`.
-        statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, ``auuc`` for treatments. The
-            former takes yes/no columns only.
+        statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, with yes/no columns only,
+            ``auuc`` for treatments.
         C: price of each question of a card, >= 0.
         ties: ``"average"`` or ``"resolved"``; the latter for labels of two values.
         gain: how graded labels become gains, as for `RerankProblem`.
         demands: rank statistics of the same rows, of these or other labels, that a card must bring to a least value.
-            Rows with equal totals count as `ties` states: in the mean of their orders, or in the worst one for the
-            labels that ask.
         conditions: what points a card may have; its fields may be given as arguments instead. Points go up to 100,
             questions up to 6, and ``points ** max_nonzeros`` up to 100,000; points of a column are limited to one sign
             or to 0 only. Least points above 1, the same for all columns, and directions go with yes/no columns.
@@ -92,13 +90,6 @@ class CardProblem(Problem):
         >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3)
         >>> problem.evaluate(np.array([2, 1]) / 3), problem.evaluate(np.array([1, 1]) / 3)
         (1.0, 0.875)
-        >>> problem = CardProblem([[0.1, 1], [0.3, 0], [0.2, 0]], [1, 0, 1], points=3)
-        >>> problem.evaluate(np.array([3, 0]) / 3), problem.unit
-        (0.0, 10)
-        >>> asked = Demand("precision@2", at_least=0.5, labels=[0, 0, 0, 1])
-        >>> problem = CardProblem(X, [1, 1, 0, 0], "auc", points=3, demands=[asked])
-        >>> problem.feasible(np.array([3, 2]) / 3), problem.feasible(np.array([-3, 2]) / 3)
-        (False, True)
     """
 
     X: FloatArray
@@ -163,19 +154,9 @@ class CardProblem(Problem):
             raise ValueError("demands must have the ties of the card where X has other numbers than 0 and 1")
 
     @property
-    def binary(self) -> bool:
-        """Whether the gains are 0 and 1."""
-        return self._ranking.binary
-
-    @property
     def trivial_bound(self) -> float:
         """The statistic of a perfect ranking: no card exceeds it."""
         return self._ranking.trivial_bound
-
-    @property
-    def rank_weights(self) -> FloatArray:
-        """Rank weights from the top of the list; the statistic is their sum over the gains plus `shift`, (n,)."""
-        return self._ranking.rank_weights(self.n)[::-1]
 
     @property
     def shift(self) -> float:
@@ -190,10 +171,6 @@ class CardProblem(Problem):
     def points_of(self, w: ArrayLike) -> IntArray:
         """Return the points of a card from its weights in the box, (d,)."""
         return np.rint(np.asarray(w, dtype=np.float64) * self.points).astype(np.int64)
-
-    def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return weights as an array (d,), scaled into [-1, 1]."""
-        return self._ranking.in_box(w)
 
     def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
         """Whether the weights are those of a card of this problem."""
@@ -228,23 +205,16 @@ class CardProblem(Problem):
             "X": [" ".join(map(str, row)) for row in whole.tolist()],
         }
 
-    def describe(self) -> str:
-        """Return the problem in a few words, for error messages."""
-        return f"a CardProblem with statistic '{self.statistic}'"
-
     def _sizes(self) -> dict[str, object]:
         return {"rows": self.n, "questions": self.d, "statistic": str(self.statistic)}
 
     def good_cards(
         self, threshold: float, most: int = 1_000, threads: int = 1, time_limit: float | None = None
     ) -> list[tuple[float, IntArray]]:
-        """Return all cards whose value is at least a threshold, with their values, best first: at most `most`.
+        """Return all cards whose value is at least a threshold, with their values, best first.
 
-        Cards of the same columns that order all possible rows alike, such as (1, 1) and (2, 2), count once.
-
-        Raises:
-            ValueError: more cards than `most`.
-            TimeoutError: the search takes longer than `time_limit`, in seconds.
+        Cards of the same columns that order all possible rows alike, such as (1, 1) and (2, 2), count once. Raises
+        ValueError for more cards than `most`, TimeoutError for a longer search than `time_limit`, in seconds.
         """
         end, lower = None if time_limit is None else time.monotonic() + time_limit, threshold - self.shift
         yes_no, none = np.flatnonzero(~self.numeric), np.zeros(self.d)
@@ -352,7 +322,7 @@ class CardProblem(Problem):
             # whole totals that are equal get keys half a unit apart
             handicaps=0.5 * (self.gains > self.gains.min()) if lost else np.zeros(self.n),
             starts=np.array([0, self.n]),
-            rank_weights=self.rank_weights,
+            rank_weights=self._ranking.rank_weights(self.n)[::-1],
             demands=[
                 (each.gains, each.rank_weights(self.n)[::-1], least, _TOLERANCE * (each.trivial_bound - each.shift))
                 for each, least in zip(rankings, self._least.tolist(), strict=True)

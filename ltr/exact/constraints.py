@@ -45,18 +45,11 @@ _TINY = float(np.finfo(np.float64).smallest_subnormal)
 
 @dataclass(frozen=True, eq=False)
 class LinearConstraints:
-    """Side constraints ``A w <= b`` on the weights.
+    """Side constraints ``A w <= b`` on the weights, A of shape (rows, d) and b of shape (rows,).
 
-    Weights satisfy row r where
-
-        sum_j A_rj w_j  <=  b_r + SIDE_TOLERANCE * (|b_r| + sum_j |A_rj w_j|),
-
-    so that equalities, written as two rows, can hold in floating point. A row with b_r = 0 constrains only the
-    direction of w; with a single term it constrains the sign of a weight, and there the tolerance allows nothing.
-
-    Attributes:
-        A: float64 of shape (rows, d).
-        b: float64 of shape (rows,).
+    Weights satisfy row r where ``sum_j A_rj w_j <= b_r + SIDE_TOLERANCE * (|b_r| + sum_j |A_rj w_j|)``, so that
+    equalities, written as two rows, can hold in floating point. A row with b_r = 0 constrains only the direction of w;
+    with a single term it constrains the sign of a weight, and there the tolerance allows nothing.
 
     Raises:
         ValueError: the shapes do not fit, or a number is not finite or so large that sums overflow.
@@ -90,7 +83,7 @@ class LinearConstraints:
     def scaled(self) -> tuple[FloatArray, FloatArray]:
         """A and b, each row divided by a power of two so that its largest number lies between 1/2 and 1.
 
-        The rows say the same; solvers with an absolute tolerance need them at this size.
+        Solvers with an absolute tolerance need them at this size.
         """
         _, exponent = np.frexp(np.maximum(np.abs(self.A).max(axis=1, initial=0.0), np.abs(self.b)))
         return np.ldexp(self.A, -exponent[:, None]), np.ldexp(self.b, -exponent)
@@ -124,8 +117,7 @@ class Demand:
 
     Args:
         statistic: a `RankStatistic` or its name.
-        at_least: the least value, a finite number. Weights meet it from ``at_least - DEMAND_TOLERANCE |at_least|`` on,
-            decided exactly.
+        at_least: the least value, which weights meet from ``at_least - DEMAND_TOLERANCE |at_least|`` on, exactly.
         labels: labels of the problem's rows, numbers >= 0 that are gains as they are, (n,); None for the labels and
             gains of the problem. Demands on cards take labels of two fields, too (`ltr.outcomes`).
         normalize: divide by the value of a perfect order, as `RerankProblem` does.
@@ -167,17 +159,24 @@ class Demand:
             parsed.check_linear()
         if not math.isfinite(as_float(at_least)):
             raise ValueError(f"at_least must be a finite number, got {at_least!r}")
+        if ties not in (None, "resolved"):
+            raise ValueError(f"ties must be 'resolved' or None, got {ties!r:.80}")
         plain = labels is None or label_kind(labels) == "labels"
         own = None if labels is None else as_numbers("labels", labels).copy() if plain else np.array(labels)
         of = "" if own is None else " of labels"
         text = f"{'normalised ' if normalize else ''}{parsed}{of} >= {float(at_least):.12g}"
         set_fields(self, statistic=parsed, at_least=float(at_least), labels=own, normalize=bool(normalize))
-        if ties not in (None, "resolved"):
-            raise ValueError(f"ties must be 'resolved' or None, got {ties!r:.80}")
         set_fields(self, ties=ties, name=text if name is None else str(name))
 
     def __str__(self) -> str:
         return self.name
+
+    def take(self, rows: NDArray[Any]) -> Demand:
+        """Return the demand on some of the rows, by number or by a mask."""
+        if self.labels is None:
+            return self
+        options: dict[str, Any] = {"normalize": self.normalize, "ties": self.ties, "name": self.name}
+        return Demand(self.statistic, self.at_least, self.labels[rows], **options)
 
     @property
     def least(self) -> Fraction:

@@ -38,14 +38,10 @@ _SMALLEST = 10 * DEMAND_TOLERANCE  # of a step, relative to the largest value
 
 @dataclass(frozen=True)
 class FrontPoint:
-    """A point of a front.
+    """A point of a front: weights, (d,), and the two statistics at them.
 
-    Attributes:
-        weights: weights that attain it, (d,).
-        first, second: the two statistics at these weights.
-        first_bound: no weights with at least this `second` have a larger first statistic.
-        second_bound: no weights with at least this `first` have a larger second statistic.
-        proven: whether both bounds are attained.
+    No weights with at least this `second` have a first statistic above `first_bound`, and none with at least this
+    `first` a second one above `second_bound`; the point is `proven` where both bounds are attained.
     """
 
     weights: FloatArray = field(repr=False)
@@ -117,13 +113,11 @@ def front(
 
     Args:
         problem: the problem; demands and everything else that it asks of weights hold for all points, C is left out.
-        statistic: the second statistic, a `RankStatistic` or its name.
-        labels, normalize: as for `Demand`.
+        statistic, labels, normalize: the second statistic, as for `Demand`.
         name: what the second statistic is called; None for its formula.
         step: least difference of the second statistic between two points; None for a twentieth of its range, or for
             its unit where it is counted in whole numbers and that is more.
-        limits: limits of each solve, of which a point takes two.
-        time_limit: seconds for everything.
+        limits, time_limit: limits of each solve, of which a point takes two, and seconds for everything.
         warm_starts: weights to start from.
         should_stop: called several times per second; True ends the search with the points found by then.
 

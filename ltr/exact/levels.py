@@ -66,9 +66,8 @@ class Levels(NamedTuple):
         observation, level: those of each positive, levels ascending, (positives,).
         start: the positives of level L are ``start[L] : start[L + 1]``, (levels + 1,).
         most_lost: largest count that a positive of the level can have, (levels,).
-        contribution: statistic tables, one after the other; several levels may use the same table.
-        table: start of the table of each level: ``contribution_L[t] = contribution[table[L] + t]`` for t from 0 to
-            (positives of L) - 1 + most_lost[L], (levels,).
+        contribution, table: the statistic tables, of which several levels may use the same:
+            ``contribution_L[t] = contribution[table[L] + t]`` for t from 0 to (positives of L) - 1 + most_lost[L].
         counts_at: start of ``fewer[0 .. most_lost[L] + 1]`` of each level in one array of `counts_size` numbers; -1 for
             a level of one positive, which needs none, (levels,).
         shift: constant part of the value.
@@ -116,10 +115,7 @@ class RankedItems(NamedTuple):
 
 
 def value(levels: Levels, won: ArrayLike, of: Iterable[int] | None = None) -> float:
-    """Return the value when these pairs are won, (pairs,), and all others lost, by a slow loop over the pairs.
-
-    With `of`, only these levels count, without the shift.
-    """
+    """Return the value when these pairs are won, (pairs,), by a slow loop; of some levels alone without the shift."""
     counts = [0] * len(levels.observation)
     for positive, wins in zip(levels.positive.tolist(), np.asarray(won).tolist(), strict=True):
         counts[positive] += not wins
@@ -167,7 +163,7 @@ def ranked_levels(
     """Return the levels of ranked lists, the observations of each of which are given.
 
     `grades` are the places of gains among the distinct gains of their list, from 0, (n,), None for Subranks; `weights`
-    returns the rank weights of a list of a length. `tick` is called every half million pairs.
+    returns the rank weights of a list of a length.
     """
     total = int(ranked_appearances(lists, gains, grades is None)[0].sum())
     above, below, positive = (np.empty(total, dtype=np.int32) for _ in range(3))
@@ -257,10 +253,7 @@ def joined_levels(parts: Sequence[Levels]) -> Levels:
 
 
 def _assemble(shift: float, **arrays: NDArray[Any]) -> Levels:
-    """Return the levels, with the offsets that follow from the given arrays.
-
-    All arrays are made contiguous and writable, since the compiled kernels treat other arrays as another type.
-    """
+    """Return the levels, with the offsets that follow, as contiguous and writable arrays, which the kernels take."""
     start = np.searchsorted(arrays["level"], np.arange(len(arrays["table"]) + 1))
     room = np.where(np.diff(start) > 1, arrays["most_lost"] + 2, 0)
     arrays |= {"start": start, "counts_at": np.where(room > 0, np.cumsum(room) - room, -1)}

@@ -44,10 +44,7 @@ class PointSets(NamedTuple):
         tick: Callable[[], None] = lambda: None,
         demanded: Sequence[Demanded] = (),
     ) -> PointSets:
-        """Return the sets of each size, (sets, columns), with their bounds, but for those that cannot meet a demand.
-
-        `tick` is called now and then; an exception that it raises ends the work.
-        """
+        """Return the sets of each size, (sets, columns), with their bounds, but for those that cannot meet a demand."""
         for asked in demanded:
             sets = [some[bounds_of(asked.problem, some, tick) >= asked.doubtful] for some in sets]
         largest = max((some.shape[1] for some in sets), default=1)
@@ -104,7 +101,7 @@ def search_points(state: SolveState, threads: int) -> Ending | None:
 def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: float) -> Ending | None:  # noqa: ANN401
     """Search sets of columns with a compiled search, offer what it finds, and prove its bound; None if it gives up.
 
-    The search does not know `shift`, the constant part of the statistic.
+    `shift` is the constant part of the statistic, which the search does not know.
     """
     problem = state.problem
     room, seen, began, before = TOLERANCE * state.size, -math.inf, state.nodes, state.value
@@ -153,10 +150,10 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
 
 
 def watch(state: SolveState, work: Callable[[NDArray[np.uint8]], bool], poll: Callable[[], None]) -> bool:
-    """Run compiled work in a thread, look after the limits of a solve, and return whether the work was completed.
+    """Run compiled work in a thread, under the limits of a solve, and return whether the work was completed.
 
-    The work returns False where it was stopped, by a 1 in the array that it is given, (1,). `poll` takes over what was
-    found so far; it is called several times per second and at the end. Raises `Stopped` where a limit is reached.
+    A 1 in the array that the work is given, (1,), stops it. `poll`, which takes over what was found so far, is called
+    several times per second and at the end. Raises `Stopped` where a limit is reached.
     """
     stop = np.zeros(1, np.uint8)
     with ThreadPoolExecutor(1) as pool:
@@ -184,12 +181,7 @@ def count_sets(d: int, most: int, required: int = 0) -> int:
 
 
 def sets_of(d: int, most: int, required: Sequence[int] = ()) -> Iterator[IntArray]:
-    """Yield the sets of each size up to `most` of d columns that have all required ones, (sets, size).
-
-    Examples:
-        >>> [some.tolist() for some in sets_of(3, 2, [1])]
-        [[[1]], [[0, 1], [1, 2]]]
-    """
+    """Yield the sets of each size up to `most` of d columns that have all required ones, (sets, size)."""
     others = np.setdiff1d(np.arange(d), required)
     for m in range(max(1, len(required)), min(most, d) + 1):
         chosen = list(itertools.combinations(others.tolist(), m - len(required)))

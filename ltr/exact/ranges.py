@@ -59,8 +59,7 @@ class RankRanges:
         least: statistic from which a scorer is good.
         best, worst: outer interval of each row's places, 1 at the top of its list, (n,): no good scorer has it higher
             than `best` or lower than `worst`.
-        reached_best, reached_worst: the best and the worst place found, (n,).
-        best_weights, worst_weights: good weights that bring each row there, (n, d).
+        reached_best, reached_worst: the best and the worst place found, (n,), by weights of (n, d).
         ties: other rows of its list that are equal to each row in all columns, (n,): they share its places. 0 for
             cards, where `best` and `worst` count all ties.
         seconds: wall time.
@@ -95,13 +94,7 @@ class RankRanges:
         return self.best - self.ties > first
 
     def summary(self, first: int) -> str:
-        """Return in a sentence how many of the first rows are there whichever good scorer is used.
-
-        Examples:
-            >>> problem = RerankProblem([[0.0, 0.0], [1.0, 0.5], [2.0, 3.0], [0.5, 1.0]], [0, 1, 1, 0])
-            >>> rank_ranges(problem).summary(2)
-            '2 of the first 2 rows are there whichever good scorer is used, 2 are never there, 0 may or may not be'
-        """
+        """Return in a sentence how many of the first rows are there whichever good scorer is used."""
         inside, outside = int(self.always_within(first).sum()), int(self.never_within(first).sum())
         between = len(self.best) - inside - outside
         there, never = (f"{count} {'is' if count == 1 else 'are'}" for count in (inside, outside))
@@ -177,8 +170,7 @@ def rank_ranges(
             holds for good scorers too; the price C counts for cards only.
         within: share of the best value by which the statistic of a good scorer may be below it, from 0 to below 1.
         solution: a solution of the problem, whose value is taken for the best; None to solve it first.
-        time_limit: seconds for everything.
-        seed: seed of the samples and searches.
+        time_limit, seed: seconds for everything, and seed of the samples and searches.
         threads: number of threads; None is one for each processor that the process may use.
         should_stop: called several times per second; True ends the search with the intervals known by then.
 

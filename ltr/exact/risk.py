@@ -46,12 +46,8 @@ class RiskProblem(Problem):
         y: label of each row, (n,): 0 and 1, both of them.
         C: price of each column with points, >= 0.
         intercept_limits: least and largest intercept; None for any.
-        weight: weight of each row, (n,), > 0; None for equal weights.
-        conditions: what points a card may have; its fields may be given as arguments instead.
-
-    Attributes:
-        shares: weight of each row as a share of all, (n,).
-        least, largest, least_points: the limits of the points of each column, see `CardConditions`, (d,).
+        weight: weight of each row, (n,), > 0, whose shares of all are `shares`; None for equal weights.
+        conditions: what points a card may have, see `CardConditions`, whose fields may be given as arguments instead.
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -109,8 +105,6 @@ class RiskProblem(Problem):
                 f"most of it from column {j}: divide its numbers, or cut them into questions"
             )
 
-    # --- rows ----------------------------------------------------------------------------------------------------
-
     @cached_property
     def merged(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The different rows, (m, d), with the weight of their positives and of their negatives, (m,) each."""
@@ -148,17 +142,10 @@ class RiskProblem(Problem):
         least, largest = self.intercept_limits
         return min(max(low, least), largest), max(min(high, largest), least)
 
-    # --- values --------------------------------------------------------------------------------------------------
-
     @property
     def reach(self) -> float:
         """Largest size of a weight: that of points."""
         return max(1.0, float(np.max(-self.least)), float(np.max(self.largest)))
-
-    @property
-    def binary(self) -> bool:
-        """Whether labels are 0 and 1: they are."""
-        return True
 
     @cached_property
     def trivial_bound(self) -> float:
@@ -216,8 +203,6 @@ class RiskProblem(Problem):
         slopes = (positive + negative) * chance_of(totals) - positive
         return float(loss_of(totals, positive, negative)), np.append(slopes @ rows, slopes.sum())
 
-    # --- for certificates ----------------------------------------------------------------------------------------
-
     def content(self) -> dict[str, Any]:
         """Return the problem as a certificate file describes it, of kind ``risk``."""
         return {
@@ -229,10 +214,6 @@ class RiskProblem(Problem):
             "y": self.y.tolist(),
             "X": self.X.tolist(),
         }
-
-    def describe(self) -> str:
-        """Return the problem in a few words, for error messages."""
-        return "a RiskProblem"
 
     def _sizes(self) -> dict[str, object]:
         return {"rows": self.n, "columns": self.d, "different rows": len(self.merged[0])}
@@ -251,7 +232,7 @@ def best_intercepts(
 ) -> tuple[IntArray, FloatArray]:
     """Return the whole intercept from a range with the smallest loss, and that loss, (c,) each.
 
-    `totals` are those of the rows without an intercept, (m, c); the rows have these weights of positives and negatives.
+    `totals` are those of the rows without an intercept, (m, c), of these weights of positives and of negatives, (m,).
     """
     whole, share = positive + negative, float(positive.sum())
     low, high = np.full(totals.shape[1], ends[0]), np.full(totals.shape[1], ends[1])

@@ -82,9 +82,6 @@ def _usable(problem: RiskProblem) -> IntArray:
     return np.flatnonzero((problem.least < 0) | (problem.largest > 0))
 
 
-# --- bounds of sets ----------------------------------------------------------------------------------------------
-
-
 def _bounded(problem: RiskProblem, size: int, state: SolveState) -> Iterator[tuple[IntArray, FloatArray]]:
     """Yield sets of so many columns, (sets, size), with the least loss of any function of the columns, (sets,)."""
     columns, n = _usable(problem), problem.n
@@ -170,9 +167,6 @@ def _counts(classes: list[_Bits], columns: tuple[int, ...], begin: int) -> tuple
     """Count positives and negatives that have all of some columns, with pairs of others, and alone."""
     pairs = np.stack([bits.pairs(bits.having(columns), begin) for bits in classes])
     return pairs, np.array([bits.count(columns) for bits in classes], dtype=np.int32)
-
-
-# --- the points of a set -----------------------------------------------------------------------------------------
 
 
 def _search(state: SolveState, problem: RiskProblem, columns: IntArray) -> None:

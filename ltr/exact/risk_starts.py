@@ -1,12 +1,11 @@
 """Good risk scores to start from, without any proof.
 
-Columns with real points are added, or left out, one by one, and rounded in every way; so are the points of the card of
-the largest AUC, at every scale. Exchanges of one column, or of one column's points, improve the best one.
+Columns with real points are added, or left out, one by one, and rounded in every way. Exchanges of one column, or of
+one column's points, improve the best one.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Iterator
@@ -16,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.exact import tuning
-from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.problem import FloatArray, IntArray
 from ltr.exact.risk import RiskProblem, loss_of
-from ltr.exact.state import Limits, SolveState, Stopped
+from ltr.exact.state import SolveState
 from ltr.outcomes import chance_of
 
 
@@ -29,9 +27,6 @@ def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> Non
     for cards in (_forward(state, problem, end), _backward(state, problem, end)):
         for points in cards:
             state.offer(points)
-        polish(state, problem, end)
-    if state.seconds < end:
-        _offer_auc(state, problem, end)
         polish(state, problem, end)
 
 
@@ -209,30 +204,3 @@ def _roundings(problem: RiskProblem, w: FloatArray) -> Iterator[FloatArray]:
     cards[:, used] = list(itertools.product(*ways)) if len(used) else np.zeros((1, 0))
     best = np.argsort(-_values(problem, cards), kind="stable").tolist()
     yield from itertools.islice((cards[at] for at in best if problem.allowed(cards[at])), 2)
-
-
-def _offer_auc(state: SolveState, problem: RiskProblem, end: float) -> None:
-    """Offer the card of the largest AUC at every scale, where the search of all sets of columns applies."""
-    points = min(int(problem.reach), 10)
-    try:
-        signs = np.where(problem.largest == 0, -1, np.where(problem.least == 0, 1, 0))
-        options: dict[str, Any] = {"points": points, "point_limits": None, "least_points": 1, "signs": signs}
-        card = CardProblem(
-            problem.X, problem.y, "auc", conditions=dataclasses.replace(problem.conditions, free=(), **options)
-        )
-    except ValueError:  # too many questions or points, or numbers of too many decimals
-        return
-    if card.numeric.any():
-        return
-    limits = Limits(time_limit=max(1e-3, end - state.seconds))
-    inner = SolveState(card, limits, should_stop=state.stop_requested)
-    try:
-        CardSearch().run(inner)
-    except Stopped:
-        state.check()
-    if not math.isfinite(inner.value):
-        return
-    best = card.points_of(inner.weights)
-    largest = int(np.abs(best).max(initial=0))
-    for size in range(1, largest + 1):
-        state.offer(np.rint(best * (size / largest)))

@@ -17,7 +17,7 @@ column must be used by each score that orders rows.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,10 +137,6 @@ class _Score:
             return holds, self.how(j)
         return holds, f"{'no' if holds else 'a'} split lets it {'fall' if up else 'rise'}"
 
-    def keeps_use(self, j: int, *, used: bool) -> tuple[bool, str]:
-        """Return whether it uses a column, or does not, and what shows that."""
-        return bool(self.used[j]) == used, self.how(j)
-
     def keeps_row(self, row: FloatArray) -> tuple[bool, str]:
         """Return whether its weights satisfy a linear row, and by how much."""
         if self.weights is None:
@@ -156,14 +152,8 @@ def check_constraints(
 ) -> list[ConstraintCheck]:
     """Return for each constraint whether a fitted ranker satisfies it, and how that is known.
 
-    Args:
-        ranker: a fitted ranker or estimator; a `TwoStageRanker` satisfies what its merged lists do.
-        by_number: the constraints; None to state them as keywords, or without any for the ranker's own.
-        given: ``signs``, ``required``, ``forbidden``, ``constraints`` and ``max_nonzeros``, as for `ExactRanker`, by
-            name where the ranker was fitted to a frame with names.
-
-    Raises:
-        ValueError: constraints against their rules.
+    The constraints are those given `by_number`, or as keywords as for `ExactRanker`, or without any the ranker's own.
+    A `TwoStageRanker` satisfies what its merged lists do.
 
     Examples:
         >>> from ltr.rankers import LogisticRegressionRanker
@@ -270,20 +260,22 @@ def _checks(
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
     checks: list[ConstraintCheck] = []
 
-    def check(constraint: str, each: Callable[[_Score], tuple[bool, str]]) -> None:
-        found = [(score, *each(score)) for score in known]
-        shown = [one for one in found if not one[1]] or found
-        how = "; ".join(dict.fromkeys(f"{score.name}: {how}" if score.name else how for score, _, how in shown))
-        checks.append(ConstraintCheck(constraint, all(holds for _, holds, _ in found) and not unknown, unknown or how))
+    def check(constraint: str, kept: list[tuple[bool, str]]) -> None:
+        every = all(holds for holds, _ in kept)
+        shown = zip(known, kept, strict=True)
+        told = [f"{one.name}: {how}" if one.name else how for one, (holds, how) in shown if every or not holds]
+        how = unknown or "; ".join(dict.fromkeys(told))
+        checks.append(ConstraintCheck(constraint, every and not unknown, how))
 
     for j in np.flatnonzero(constraints.signs).tolist():
         up = bool(constraints.signs[j] > 0)
-        check(f"{names[j]} {'+' if up else '-'}", functools.partial(_Score.keeps_sign, j=j, up=up))
+        check(f"{names[j]} {'+' if up else '-'}", [score.keeps_sign(j, up=up) for score in known])
     for used, stated in ((True, constraints.required), (False, constraints.forbidden)):
         for j in stated:
-            check(f"{'uses' if used else 'not'} {names[j]}", functools.partial(_Score.keeps_use, j=j, used=used))
+            kept = [(bool(score.used[j]) == used, score.how(j)) for score in known]
+            check(f"{'uses' if used else 'not'} {names[j]}", kept)
     for row in constraints.rows:
-        check(_row_text(row, names), functools.partial(_Score.keeps_row, row=row))
+        check(_row_text(row, names), [score.keeps_row(row) for score in known])
     if (most := constraints.max_nonzeros) is not None:
         used_by_some = np.flatnonzero(np.any([score.used for score in known], axis=0)) if known else np.empty(0, int)
         told = f"{len(used_by_some)} used" + (": " if len(used_by_some) else "")
@@ -300,8 +292,6 @@ def _named(constraints: WeightConstraints, names: Sequence[str] | None) -> Seque
 
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:
     """Return a row in words, such as ``age - 2*bmi >= 0``."""
-    terms = []
-    for j in np.flatnonzero(row).tolist():
-        factor = "" if abs(row[j]) == 1 else f"{abs(row[j]):g}*"
-        terms.append((row[j] < 0, f"{factor}{names[j]}"))
+    factors = {j: "" if abs(row[j]) == 1 else f"{abs(row[j]):g}*" for j in np.flatnonzero(row).tolist()}
+    terms = [(bool(row[j] < 0), f"{factor}{names[j]}") for j, factor in factors.items()]
     return f"{signed_sum(terms)} >= 0"

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import CardProblem
@@ -38,10 +39,7 @@ class ReachedDemand:
 
 @dataclass(frozen=True)
 class DemandPrice:
-    """What demands cost on the training list: the best statistic with them and without.
-
-    The largest values found and values that no weights exceed are `value` and `bound` under the demands, `free` and
-    `free_bound` without them.
+    """What demands cost on the training list: the largest values found, and bounds, with them and without (`free`).
 
     Examples:
         >>> price = DemandPrice("dcg", value=9.92, bound=9.93, free=10.0, free_bound=10.01)
@@ -74,8 +72,8 @@ class DemandPrice:
 
     def less(self, constant: float) -> DemandPrice:
         """Return the price where all values are less by a constant."""
-        values = {name: getattr(self, name) - constant for name in ("value", "bound", "free", "free_bound")}
-        return dataclasses.replace(self, **values)
+        values = (value - constant for value in (self.value, self.bound, self.free, self.free_bound))
+        return DemandPrice(self.statistic, *values)
 
     def of(self, demands: Sequence[str]) -> str:
         """Return the price of these demands in a sentence."""
@@ -101,7 +99,7 @@ class DemandPrice:
 
 @dataclass(frozen=True)
 class DemandOutcome:
-    """What came of the demands of a fit, in the order in which they were stated.
+    """What came of the demands of a fit, in their order.
 
     The `price` is None where it was not computed; `free` says that the same ranker is chosen without the demands.
     """
@@ -129,24 +127,20 @@ class DemandOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
-        price = None if self.price is None else asdict(self.price)
-        return {"reached": [asdict(one) for one in self.reached], "price": price, "free": self.free}
+        return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DemandOutcome:
         """Return the outcome that `to_dict` described."""
-        price = values["price"]
-        reached = tuple(ReachedDemand(**one) for one in values["reached"])
-        return cls(reached, None if price is None else DemandPrice(**price), values["free"])
+        return TypeAdapter(cls).validate_python(values)
 
 
 def on_new_lists(
     given: GivenDemands, labels: FloatArray, lists: IntArray | None, scores: FloatArray, seed: int
 ) -> list[dict[str, float | None]]:
-    """Return what scores of rows that they have not learned from reach of each demand, with its 90 % interval.
+    """Return what scores of unseen rows reach of each demand: ``{"value", "low", "high"}``, None where undefined.
 
-    The interval is that of lists whose rows, or whole queries, are drawn from these at random. Each demand has
-    ``{"value", "low", "high"}``; None where the rows have no value.
+    The 90 % interval is that of lists whose rows, or whole queries, are drawn from these at random.
     """
     if not given.demands:
         return []
@@ -201,8 +195,7 @@ def solve_under(
 ) -> tuple[Solution, DemandPrice]:
     """Return the best weights under the demands of a problem, and what these cost.
 
-    The problem without the demands is solved first. If the best weights meet them anyway, that is all; else the best
-    value without them is a bound with them, too. Limits are those of each of the two solves.
+    The problem without the demands is solved first, whose bound holds with them, too. Limits are those of each solve.
     """
     free = solve(dataclasses.replace(problem, demands=()), method, limits, warm_starts=warm_starts)
     if problem.feasible(free.weights):
@@ -243,10 +236,7 @@ def not_met(
     what: str = "weights",
     remedy: str = REMEDY,
 ) -> ValueError:
-    """Return the error that no weights are known to meet the demands of a problem, with the most of each.
-
-    The solve for each demand takes 10 seconds at most.
-    """
+    """Return the error that no weights are known to meet the demands of a problem, with the most of each."""
     limits = dataclasses.replace(limits, time_limit=min(_SECONDS, limits.time_limit))
     lines, proven = [], solution.status is Status.INFEASIBLE
     for at, one in enumerate(asked):

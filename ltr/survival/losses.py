@@ -30,8 +30,7 @@ class ConcordanceLoss(TwoFieldLoss):
     r"""A convex surrogate of ``1 - C``: the weighted mean of φ(s_i - s_k) over the comparable pairs.
 
     The value is ``sum of w_i w_k φ(s_i - s_k)``, divided by the sum of ``w_i w_k`` with ``pairs="mean"``. Without a
-    comparable pair the value and the gradient are 0. Time is O(n log^2 n). Values and gradients at large scores are as
-    in `ltr.losses.contract`; half precision is raised to float32.
+    comparable pair the value and the gradient are 0. Time is O(n log^2 n). Half precision is raised to float32.
 
     Source: Steck, Krishnapuram, Dehing-oberije, Lambin & Raykar, *On Ranking in Survival Analysis: Bounds on the
     Concordance Index* (2007).

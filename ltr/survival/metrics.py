@@ -19,10 +19,7 @@ from ltr.outcomes import FloatArray, Times, checked_scores, kaplan_meier
 def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any kind)
     """Return Harrell's C, the share of comparable pairs in which the row with the earlier event has the larger score.
 
-    A pair of equal scores counts half. Row i is comparable with row k if i has an event and ``t_i < t_k``, or
-    ``t_i = t_k`` and k is censored. Time is O(n log n).
-
-    Source: Harrell, Califf, Pryor, Lee & Rosati, *Evaluating the yield of medical tests* (1982).
+    A pair of equal scores counts half; `ltr.outcomes` says which are comparable. Time is O(n log n).
 
     Args:
         scores: a higher score means an earlier event, finite, (n,).
@@ -46,16 +43,11 @@ def uno_c_index(
 ) -> float:
     """Return Uno's C, in which a pair has the weight ``1 / G(t_i)^2`` of its earlier row.
 
-    Harrell's C depends on how rows are censored; this one estimates the same number whatever the censoring, up to
-    `tau`. Pairs are those of `c_index` with ``t_i < tau``.
+    Harrell's C depends on how rows are censored; this one estimates the same number whatever the censoring. Pairs are
+    those of `c_index` with ``t_i < tau``, or all. G is estimated from the labels `train`, None for `y`.
 
     Source: Uno, Cai, Pencina, D'Agostino & Wei, *On the C-statistics for evaluating overall adequacy of risk prediction
     procedures with censored survival data* (2011).
-
-    Args:
-        scores, y: as for `c_index`.
-        train: labels from which G is estimated; None takes `y`.
-        tau: time from which on events do not count; None for all events.
 
     Raises:
         ValueError: no comparable pair before `tau`, or an event at a time for which the rows of `train` give no G > 0.
@@ -78,12 +70,9 @@ def uno_c_index(
 
 @dataclass(frozen=True, eq=False)
 class DynamicAUC:
-    """The area under the ROC curve of events by each of some times.
+    """The area under the ROC curve of events by each of some times, (m,).
 
-    Attributes:
-        times: the times, (m,).
-        auc: the area for each, (m,).
-        mean: their mean, each weighted by the fall of the Kaplan-Meier curve since the time before.
+    The `mean` weights each area by the fall of the Kaplan-Meier curve since the time before.
     """
 
     times: FloatArray
@@ -106,10 +95,8 @@ def cumulative_dynamic_auc(
     Source: Uno, Cai, Tian & Wei, *Evaluating prediction rules for t-year survivors with censored regression models*
     (2007).
 
-    Args:
-        scores, y: as for `c_index`.
-        times: ascending, each with an event before or at it and a row seen beyond it, (m,).
-        train: labels from which G is estimated; None takes `y`.
+    The `times` ascend, (m,), each with an event before or at it and a row seen beyond it. G is estimated from the
+    labels `train`, None for `y`.
 
     Raises:
         ValueError: an event at a time for which the rows of `train` give no G > 0.

@@ -31,9 +31,7 @@ class UpliftLoss(TwoFieldLoss):
     LambdaMART; Athey & Imbens, *Recursive partitioning for heterogeneous causal effects* (2016), for z.
 
     Args:
-        pair: φ: ``"ranknet"``, ``"hinge"``, ``"squared_hinge"`` or ``"exponential"``, as in
-            `ltr.survival.ConcordanceLoss`.
-        pairs: ``"mean"`` or ``"sum"`` over the pairs.
+        pair, pairs: φ, and ``"mean"`` or ``"sum"`` over the pairs, as in `ltr.survival.ConcordanceLoss`.
 
     Examples:
         >>> loss = UpliftLoss("hinge")

@@ -40,12 +40,7 @@ Definition = Literal["fixed", "scikit-uplift", "causalml"]
 
 @dataclass(frozen=True, eq=False)
 class UpliftCurve:
-    """What is gained by treating the rows with the largest scores.
-
-    Attributes:
-        rows: numbers of rows k, ascending from 0, (m,).
-        value: value of the curve at each, (m,).
-    """
+    """What is gained by treating the rows with the largest scores: their numbers, from 0 on, and the values, (m,)."""
 
     rows: IntArray
     value: FloatArray
@@ -74,13 +69,7 @@ def uplift_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed")
 
 
 def qini_curve(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> UpliftCurve:  # noqa: ANN401
-    """Return the Qini curve, the uplift curve in outcomes of treated rows; arguments are those of `uplift_curve`.
-
-    Examples:
-        >>> from ltr.uplift import uplift_labels
-        >>> qini_curve([3, 2, 2], uplift_labels([1, 0, 1], [1, 1, 0])).value.tolist()
-        [0.0, 1.0, -1.0]
-    """
+    """Return the Qini curve, the uplift curve in outcomes of treated rows; arguments are those of `uplift_curve`."""
     return _curve(scores, y, definition, per_treated=True)
 
 
@@ -113,11 +102,6 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
     By ``"fixed"`` that is `auuc` less half the effect, so that a random order has 0. The others are scikit-uplift's
     ``qini_auc_score`` with ``negative_effect=True``, and causalml's ``qini_score``. Arguments are those of
     `uplift_curve`.
-
-    Examples:
-        >>> from ltr.uplift import uplift_labels
-        >>> round(qini([3, 2, 1], uplift_labels([1, 0, 1], [1, 1, 0])), 6)
-        0.5
     """
     data = _treatments(y)
     if definition == "fixed":
@@ -133,10 +117,9 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
 class TopEffect:
     """The effect of the treatment among the rows with the largest scores.
 
-    Attributes:
-        share, rows: the share of rows that was asked for, and their number with all those of the last score.
-        effect: the difference of the mean outcomes of treated rows and others; NaN where one of them has no rows.
-        lower, upper: ends of its interval; NaN where unknown.
+    The `share` of rows was asked for, `rows` are their number with all those of the last score. `effect` is the
+    difference of the mean outcomes of treated rows and others, NaN where one of them has no rows; `lower` and `upper`
+    end its interval, NaN where unknown.
     """
 
     share: float
@@ -155,12 +138,8 @@ def effect_by_top_share(
 ) -> list[TopEffect]:
     """Return the effect of the treatment among the top shares of rows, each with its interval.
 
-    The interval of outcomes 0 and 1 is Newcombe's, that of others the normal one; they are pointwise.
-
-    Args:
-        scores, y: as for `uplift_curve`.
-        shares: shares of rows, above 0 and up to 1.
-        level: probability of the intervals, between 0 and 1.
+    The pointwise interval of the probability `level` is Newcombe's for outcomes 0 and 1, the normal one for others.
+    Shares are above 0 and up to 1; other arguments are those of `uplift_curve`.
 
     Examples:
         >>> from ltr.uplift import uplift_labels

@@ -181,14 +181,13 @@ def test_a_card_reads_new_rows_by_the_marks_and_units_of_its_training_rows(folde
     ]
     write("t.csv", [["share", "paid", "y"], ["20,0 %", "1.234.567", 1], *texts], ";")
     assert main(["card", "t.csv", "--label", "y", "-q", "--time-limit", "10", "-o", "card", "--questions", "2"]) == 0
-    cards = [Card.load("card/card.json"), Card.load("card/card.csv")]
-    assert cards[0].questions == cards[1].questions
-    assert {(one.decimal, one.unit) for one in cards[0].questions if one.column == "share"} <= {(",", "%")}
-    whole = cards[0].totals({"share": [row[0] for row in texts], "paid": [row[1] for row in texts]})
+    card = Card.load("card/card.json")
+    assert {(one.decimal, one.unit) for one in card.questions if one.column == "share"} <= {(",", "%")}
+    whole = card.totals({"share": [row[0] for row in texts], "paid": [row[1] for row in texts]})
     for at in range(5):
-        assert cards[1].totals({"share": [texts[at][0]], "paid": [texts[at][1]]}).tolist() == [whole[at]]
+        assert card.totals({"share": [texts[at][0]], "paid": [texts[at][1]]}).tolist() == [whole[at]]
     with pytest.raises(ValueError, match=r"must hold numbers in % with a decimal comma or missing values, got '0.2'"):
-        Card((cards[0].questions[0],), (1,)).totals({"share": ["0.2"], "paid": ["0.2"]})
+        Card((card.questions[0],), (1,)).totals({"share": ["0.2"], "paid": ["0.2"]})
 
 
 # --- dates -------------------------------------------------------------------------------------------------------
@@ -494,6 +493,4 @@ def test_what_stands_for_missing_values_does_so_in_files_of_all_kinds_and_in_car
     assert main([*command, 'data.missing=["-999", "-999.0", "?"]']) == 0
     ranked = pd.read_csv("card/ranked.csv").sort_values("row")
     assert main(["score", "card/card.json", "t.csv", "-o", "s.csv"]) == 0
-    assert pd.read_csv("s.csv").total.tolist() == ranked.total.tolist()
-    assert main(["score", "card/card.csv", "t.csv", "-o", "s.csv", "--missing", "-999.0", "--missing", "?"]) == 0
     assert pd.read_csv("s.csv").total.tolist() == ranked.total.tolist()

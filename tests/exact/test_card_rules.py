@@ -13,7 +13,7 @@ import pytest
 
 from ltr import verify
 from ltr.cards import CardRanker, Questions
-from ltr.cards.conditions import directions_of, rules_of
+from ltr.cards.conditions import conditions_of
 from ltr.exact import certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
@@ -101,8 +101,9 @@ def test_rules_by_name_are_met_stated_and_proven():
     assert "optimal" in ranker.certificate().verify()
     only = [{"at_least": 1, "of": ["town"], "when": ["age"]}]
     questions = Questions().fit(table)
-    ((rule, words),) = rules_of(only, questions)
-    assert words == "at least 1 of town where it has age"
+    conditions, words = conditions_of(CardRanker(rules=only, one_direction=["age"]), questions)
+    assert words[0] == "at least 1 of town where it has age"
+    (rule,) = conditions.rules
     assert {questions.rules_[j].column for j in rule.when} == {"age"}
     free = CardRanker(max_questions=4, within=0).fit(table, y).card_
     alike = CardRanker(max_questions=4, within=0, one_direction=True).fit(table, y).card_
@@ -114,7 +115,7 @@ def test_rules_by_name_are_met_stated_and_proven():
         assert len({p > 0 for q, p in zip(alike.questions, alike.points, strict=True) if q.column == column}) <= 1
     assert alike.value <= free.value + 1e-12
     assert "thresholds of a column with points of one sign" in alike.proof
-    assert set(directions_of(["age"], questions)[[q.column != "age" for q in questions.rules_]]) == {-1}
+    assert set(conditions.directions[[q.column != "age" for q in questions.rules_]]) == {-1}
 
 
 @pytest.mark.parametrize(

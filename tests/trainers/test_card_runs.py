@@ -76,7 +76,7 @@ def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
     forms = {f"card.{end}" for end in ("json", "csv", "md", "html", "png")}
     assert forms | {"certificate.json", "ranked.csv", "model.json", "result.json"} <= {p.name for p in place.iterdir()}
     assert verify.main(["--require-proof", str(place / "certificate.json")]) == 0
-    card, ranked, rows = Card.load(place / "card.csv"), pd.read_csv(place / "ranked.csv"), table()
+    card, ranked, rows = Card.load(place / "card.json"), pd.read_csv(place / "ranked.csv"), table()
     assert ranked.total.is_monotonic_decreasing
     assert ranked.pump.tolist() == [f"pump {row - 1}" for row in ranked.row]
     assert sorted(ranked.row) == list(range(1, 161))
@@ -85,7 +85,7 @@ def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
     capsys.readouterr()
     assert main(["show", str(config.folder)]) == 0
     shown = capsys.readouterr().out
-    assert str(Card.load(place / "card.json")) in shown
+    assert str(card) in shown
     assert "## Card" in (config.folder / "results.md").read_text()
     rows.drop(columns="failed")[::-1].to_csv(config.folder.parent / "new.csv", index=False)
     assert main(["predict", str(config.folder), str(config.folder.parent / "new.csv"), "--method", "card"]) == 0

@@ -229,8 +229,8 @@ def keep_front(folder: MethodFolder, context: Context) -> None:
     try:
         of_lists = Asked.of(asked, train.y[known].astype(np.float64), lists, group, config.statistics.gain)
         top = np.isin(np.flatnonzero(known), arrays["members"])
-        statistic, gains, whole = of_lists.measured_on_top(scores[known], top)
-        found = front(problem, statistic, gains, should_stop=lambda: context.stop.raised, **options)
+        on_top = of_lists.of_top(scores[known], top)
+        found = front(problem, on_top.statistic, on_top.gains, should_stop=lambda: context.stop.raised, **options)
     except ValueError as error:
         if not context.stop.raised:
             context.display.note(f"exact: no front: {str(error).removeprefix(f'demands: {asked}: ')}")
@@ -239,7 +239,7 @@ def keep_front(folder: MethodFolder, context: Context) -> None:
         context.display.note("exact: no front yet; the same command finds it")
         return
     points = tuple(
-        FrontPointOnList(one.first, whole(one.second), one.first_bound, float(price), one.proven)
+        FrontPointOnList(one.first, on_top.whole(one.second), one.first_bound, float(price), one.proven)
         for one, price in zip(found.points, found.prices, strict=True)
     )
     what = _what(EXACT, problem.n, by_query=len(problem.lists) > 1)
