@@ -98,6 +98,16 @@ class Column:
         """The cells as they are, a pandas Series of (n,)."""
         return self._series
 
+    @property
+    def typed(self) -> Any:  # noqa: ANN401 (a Series or an array)
+        """The cells, as numbers where all are numbers in one way only."""
+        numbers = None if self.codes or self.dashes or self.missing.all() else self.numbers
+        return self.cells if numbers is None else numbers
+
+    def without(self, texts: Sequence[str]) -> Column:
+        """Return the column with the cells of some texts missing."""
+        return Column(self.name, self._series.mask(np.isin(self.texts.astype(str), texts)), decimal=self._decimal)
+
     def content(self) -> bytes:
         """Return the cells as bytes, the same for the same numbers or texts."""
         if (numbers := self.numbers) is not None:

@@ -301,6 +301,13 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """Return the requested feature names; raise DataError unless there is at least one and all differ."""
+    if isinstance(features, str) or len(features) == 0:
+        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
+    return checked_names(features, "features")
+
+
 def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool:
     """Return whether values of rows are not the same for all rows of a list; None means that all are one list."""
     if lists is None:

@@ -1,7 +1,7 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
 The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
-accepted only with the SHA-256 given here. `read_table` reads any other version of them. Nothing is downloaded.
+accepted only with the SHA-256 given here. `read_data` reads any other version of them. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -201,7 +201,7 @@ def _find(
     if digest != sha256:
         raise DataError(
             f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {sha256}; "
-            f"restore it from {source}, or read it with read_table"
+            f"restore it from {source}, or read it with read_data"
         )
     return path
 

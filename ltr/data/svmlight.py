@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import one_of
-from ltr.data.dataset import DataError, Dataset, Features, checked_features
-from ltr.data.raw_table import feature_names
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, feature_names
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, missing_file
 

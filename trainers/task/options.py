@@ -95,7 +95,7 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
     """
     exact, column, findings = config.exact, config.exact.score_column, list[Finding]()
     features = [name for name in columns if name != column]
-    whole = [{**table.others, **table.columns} for table in tables]
+    whole = [table.columns for table in tables]
     if not exact.enabled:
         return _findings_of_demands(config, *whole)
     if column is not None and (column not in columns or not features):
