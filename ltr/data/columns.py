@@ -42,13 +42,10 @@ class Column:
 
     Args:
         name: name of the column.
-        values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array.
+        values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array of real numbers or others.
         decimal: decimal mark of numbers that are texts, ``"."`` or ``","``, where the cells leave it open.
-        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"`` for what is no number
-            although it looks like one; by default numbers, as the cells tell.
-
-    Raises:
-        DataError: complex numbers.
+        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"``; by default numbers, as
+            the cells tell.
 
     Examples:
         >>> column = Column("paid", ["1.234,50 $", None, "7 $"])
@@ -315,16 +312,10 @@ def columns_of(
     *,
     decimal: str | None = None,
 ) -> dict[str, Column]:
-    """Return columns of a table by name.
+    """Return columns of a table by name: all, or those with some `names`; `decimal` is that of `Column`.
 
-    Args:
-        table: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
-            ``x0``, ``x1``, ...
-        names: the columns to take; all by default.
-        decimal: decimal mark of numbers that could be read with both.
-
-    Raises:
-        ValueError: names twice, columns of different lengths, or columns that the table lacks.
+    The table is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
+    ``x0``, ``x1``, ... Raises ValueError for names twice, columns of different lengths, or columns that it lacks.
     """
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         keys = list(table) if isinstance(table, Mapping) else list(table.columns)
