@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 IntArray = NDArray[np.int64]
-TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
+TablePath = str | os.PathLike[str]
+"""A table file, or a folder of parquet files whose rows follow each other."""
 
 FRAME = "(data frame)"
 """Stands for the path of a table that is in memory."""
@@ -105,7 +105,7 @@ def open_table(
     """Read a table from a file, or take it from a pandas frame as it is.
 
     Args:
-        source: the file; a folder of parquet files, or several of them, are one table.
+        source: the file, a folder of parquet files, or a frame.
         reading: how to read it.
         ids: a column of ids, whose fields stay as they are.
         texts: columns whose fields stay texts, even where all are numbers.
@@ -117,7 +117,7 @@ def open_table(
     Raises:
         DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
     """
-    if not isinstance(source, str | os.PathLike | Sequence):
+    if not isinstance(source, str | os.PathLike):
         return GivenTable(FRAME, {str(name): Column(str(name), source[name]) for name in source}, frame=source)
     reading = reading or Reading()
     files, notes = files_of(source), list[str]()
@@ -139,22 +139,14 @@ def open_table(
         columns = {name: column.without(reading.missing) for name, column in columns.items()}
     if not columns or any(len(column) == 0 for column in columns.values()):
         raise DataError(f"{source}: the table has no rows")
-    return GivenTable(str(source if isinstance(source, str | os.PathLike) else files[0]), columns, tuple(notes))
+    return GivenTable(str(source), columns, tuple(notes))
 
 
 def files_of(path: TablePath) -> list[Path]:
-    """Return the files of a table: one, or the parquet files of a folder by name, or several as they are given.
-
-    Raises:
-        DataError: a missing or empty file, a folder without parquet files, or several files of another type.
-    """
-    several = not isinstance(path, str | os.PathLike)
-    files = [Path(one) for one in path] if several else [Path(path)]  # type: ignore[union-attr,arg-type]
-    if not several and files[0].is_dir():
-        if not (files := parquet_files(files[0])):
-            raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
-    elif several and (not files or any(file.suffix.lower() not in PARQUET for file in files)):
-        raise DataError(f"several files of a table must be parquet files, at least one, got {path!r:.200}")
+    """Return the files of a table: one, or the parquet files of a folder by name; DataError for a missing one."""
+    files = parquet_files(path) if Path(path).is_dir() else [Path(path)]
+    if not files:
+        raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
     for file in files:
         if not file.is_file():
             raise DataError(f"{file}: {missing_file(file)}")

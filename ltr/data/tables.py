@@ -22,7 +22,6 @@ texts, or comes from a file of query sizes beside the data file, as in LightGBM:
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -68,44 +67,24 @@ COLUMN_ROLES = ("query", "weight", "group", "time", "time_to_event", "treatment"
 
 @dataclass(frozen=True)
 class Roles:
-    """What the columns of a table are for, as the user says it.
-
-    Args:
-        label: column of the labels.
-        positive: value of the positives; see `ltr.data.labels.labels_of`.
-        query: column of the query of each row; None is one list.
-        drop: columns to leave out.
-        features: columns to take, in this order; all others by default.
-        numbers: columns to take as numbers, even where they look like ids.
-        categories: columns to take as categories, even where they hold numbers.
-        date_format: format of dates, as for ``strftime``, where it is not found out.
-        first_year: first of the hundred years that years of two digits stand for.
-        graded: whether labels may be grades although there are no queries.
-        unlabelled: whether rows without a label are left out; otherwise they are a problem.
-        weight: column of the weight of each row in training, >= 0; None gives all rows the weight 1.
-        group: column that tells which rows belong together, such as the patient, and are not divided by splits.
-        time: column of the time of each row: dates, periods such as 2024-W22, or numbers (`ltr.data.times`).
-        time_to_event: column of the times until an event, or until a row was last seen without it; the label says
-            whether the event happened.
-        treatment: column that says whether a row was treated; the label is its outcome, which may be any number.
-    """
+    """What the columns of a table are for, as the user says it; docs/tables.md has more about each."""
 
     label: str | None = None
-    positive: object = None
-    query: str | None = None
+    positive: object = None  # value of the positives, see `ltr.data.labels.labels_of`
+    query: str | None = None  # column of the query of each row; None is one list
     drop: Sequence[str] = ()
-    features: Sequence[str] | None = None
-    numbers: Sequence[str] = ()
-    categories: Sequence[str] = ()
-    date_format: str | None = None
-    first_year: int | None = None
-    graded: bool = False
-    unlabelled: bool = False
-    weight: str | None = None
-    group: str | None = None
-    time: str | None = None
-    time_to_event: str | None = None
-    treatment: str | None = None
+    features: Sequence[str] | None = None  # columns to take, in this order; all others by default
+    numbers: Sequence[str] = ()  # columns to take as numbers, even where they look like ids
+    categories: Sequence[str] = ()  # columns to take as categories, even where they hold numbers
+    date_format: str | None = None  # as for strftime, where it is not found out
+    first_year: int | None = None  # of the hundred years that years of two digits stand for
+    graded: bool = False  # whether labels may be grades although there are no queries
+    unlabelled: bool = False  # whether rows without a label are left out; otherwise they are a problem
+    weight: str | None = None  # column of the weight of each row in training, >= 0
+    group: str | None = None  # column that tells which rows belong together and are not divided by splits
+    time: str | None = None  # column of the time of each row: dates, periods such as 2024-W22, or numbers
+    time_to_event: str | None = None  # column of the times until an event; the label says whether it happened
+    treatment: str | None = None  # column that says whether a row was treated; the label is its outcome
 
     def may_be_feature(self, name: str) -> bool:
         """Return whether a column of this name may become a feature."""
@@ -252,8 +231,7 @@ def read_raw_table(
 
     Args:
         source: the file, or a pandas frame.
-        roles: what the columns are for. Without a query column, queries come from a file of query sizes beside the
-            table; without such a file, all rows are one list.
+        roles: what the columns are for.
         reading: how to read the file.
         kinds: what the columns are; found out by default.
 
@@ -403,11 +381,7 @@ def _of_numbers(names: Collection[str]) -> bool:
 
 
 def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list[str], list[Problem]]:
-    """Return the columns that may become features, and the problems with names that the user gave.
-
-    Raises:
-        DataError: names to drop, or features, that are not given as a sequence of names.
-    """
+    """Return the columns that may become features, and the problems with names that the user gave."""
     if isinstance(roles.drop, str):
         raise DataError(f"drop must be a sequence of column names, got the string {roles.drop!r}")
     if roles.features is not None:
@@ -446,7 +420,7 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
 
 def format_of(path: TablePath) -> FormatName:
     """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
-    if not isinstance(path, str | os.PathLike) or Path(path).suffix.lower() in BINARY_SUFFIXES or not has_text(path):
+    if Path(path).suffix.lower() in BINARY_SUFFIXES or not has_text(path):
         return "table"
     return "svmlight" if looks_like_svmlight(path) else "table"
 
@@ -472,7 +446,7 @@ def read_data(
     r"""Return the labelled observations of a file, in one list or by query; the data set is named after the file.
 
     Args:
-        path: the file; a folder of parquet files, or a sequence of them, whose rows follow each other.
+        path: the file, or a folder of parquet files.
         format: ``"table"``, ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
         label: the column of a table with the labels: 0 and 1, yes and no, or grades if there are queries.
         positive: the label of positives, of any two or more; None for the labels above.
@@ -505,7 +479,7 @@ def read_data(
     for name, value in (("label", label), ("positive", positive), ("query", query), ("drop", list(drop) or None)):
         if value is not None:
             raise DataError(f"{path}: {name} is for tables only, a sparse file has no columns by name; got {value!r}")
-    return read_svmlight(path, features=features, dtype=dtype)  # type: ignore[arg-type]
+    return read_svmlight(path, features=features, dtype=dtype)
 
 
 def read_rows(
@@ -516,15 +490,14 @@ def read_rows(
     query: str | None = None,
     dtype: DtypeName = "auto",
 ) -> tuple[Features, NDArray[Any] | None]:
-    """Return the features, (n, len(features)), and query ids (or None) of a file to predict on.
+    """Return the features, (n, len(features)), and query ids (or None) of a file to predict on, as for `read_data`.
 
-    A table must have all features, in a sparse file missing ones are 0. Arguments and errors are those of `read_data`;
-    a sparse file has its own query ids.
+    A table must have all features, in a sparse file missing ones are 0.
     """
     if is_table(path, format):
         given = open_table(path, ids=query, is_feature=set(features).__contains__)
         return features_of(given.columns, given.where, features), given.queries(query)
-    return read_svmlight_rows(path, features, dtype=dtype)  # type: ignore[arg-type]
+    return read_svmlight_rows(path, features, dtype=dtype)
 
 
 def features_of(
