@@ -30,7 +30,6 @@ from ltr.data.forms import (
     is_dash,
     is_nothing,
     is_plain_number,
-    likely_form,
 )
 
 BoolArray = NDArray[np.bool_]
@@ -259,12 +258,8 @@ class Column:
         )
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
-        """Return the forms in which all cells, but missing ones, are dates; several where day and month could swap."""
+        """Return the forms in which those of the cells are dates that look like dates."""
         return [] if self._numeric else date_forms(self._cells, first_year)
-
-    def likely_form(self, first_year: int | None = None) -> DateForm | None:
-        """Return the form in which most of the cells that look like dates are dates."""
-        return None if self._numeric else likely_form(self._cells, first_year)
 
     # cells
 

@@ -328,38 +328,31 @@ def _at(part: Mapping[str, str], first_year: int | None) -> float:
     return datetime.date(year, month, int(day)).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
 
 
-def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: float = 0.0) -> list[DateForm]:
-    """Return the forms in which all of some different cells are dates, or all but a share of those of each look.
+def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[DateForm]:
+    """Return the forms in which all, or else nearly all, of those of some different cells are dates that look like it.
 
     There are several where day and month of all cells of a look could be swapped.
 
     Examples:
-        >>> date_forms(["2024-05-31", "31.05.2024"])
+        >>> date_forms(["2024-05-31", "31.05.2024", "no"])
         [DateForm(formats=('ISO 8601', '%d.%m.%Y'), first_year=None)]
     """
     groups: dict[tuple[str, ...], list[Any]] = {}
     for cell in cells:
-        if not (formats := _formats(cell)):
-            return []
-        groups.setdefault(formats, []).append(cell)
-    found: list[tuple[str, ...]] = [()] if groups else []
-    for formats, members in groups.items():
-        fitting = []
-        for form in formats:
-            one = DateForm((form,), first_year)
-            if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
-                fitting.append(form)
-        found = [(*before, form) for before in found for form in fitting]
-    return [DateForm(formats, first_year) for formats in found]
-
-
-def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
-    """Return the form in which most of some different cells are dates; None where none is one."""
-    dated = [cell for cell in cells if _formats(cell)]
+        groups.setdefault(_formats(cell), []).append(cell)
+    groups.pop((), None)
     for missed in (0.0, 0.2):
-        if forms := date_forms(dated, first_year, missed):
-            return forms[0]
-    return None
+        found: list[tuple[str, ...]] = [()] if groups else []
+        for formats, members in groups.items():
+            fitting = []
+            for form in formats:
+                one = DateForm((form,), first_year)
+                if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
+                    fitting.append(form)
+            found = [(*before, form) for before in found for form in fitting]
+        if found:
+            return [DateForm(formats, first_year) for formats in found]
+    return []
 
 
 def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401

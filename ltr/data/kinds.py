@@ -144,13 +144,13 @@ def kind_of(
     if column.durations:
         return _unclear(f"column {column.name!r} holds durations: turn them into numbers in the table", _drop(column))
     if asked is not None and asked not in ("number", "category", "yes/no"):
-        return _as_date(column, DateForm((asked,), first_year))
+        return _dated(column, [DateForm((asked,), first_year)])
     if asked in ("category", "yes/no"):
         return Kind("category", form="text")
     if asked is None and column.different == 1 and not missing.any() and not (wanted and column.plain):
         return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
-    if asked is None and (forms := _date_forms(column, date_format, first_year)):
-        return _dated(column, forms)
+    if asked is None and (given := _in_format(column, date_format, first_year)) is not None:
+        return given
     if column.codes and asked is None:
         note = f"column {column.name!r} holds codes with zeros in front, which are texts"
         note += "; data.numbers takes them as numbers"
@@ -167,18 +167,14 @@ def kind_of(
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= _MOSTLY:
         return _texts_among_numbers(column)
-    if (form := column.likely_form(first_year)) and column.read_as(form).share() >= _MOSTLY:
-        return _as_date(column, form)
-    return _texts(column, wanted=wanted)
+    return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
 def kind_of_times(column: Column, *, date_format: str | None = None, first_year: int | None = None) -> Kind:
     """Return whether a column without missing cells holds dates or numbers, whatever else they look like."""
-    if forms := _date_forms(column, date_format, first_year):
-        return _dated(column, forms)
-    likely = None if column.numbers is not None else column.likely_form(first_year)
-    if likely is not None and column.read_as(likely).share() >= _MOSTLY:
-        return _as_date(column, likely)
+    kind = _in_format(column, date_format, first_year) or _dates(column, date_format, first_year)
+    if kind is not None:
+        return kind
     if column.durations or column.share() < _MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
         return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
@@ -281,18 +277,31 @@ def _texts_among_numbers(column: Column) -> Kind:
     return _with_strays(column, rule, list(dict.fromkeys(column.others())))
 
 
-def _date_forms(column: Column, date_format: str | None, first_year: int | None) -> list[DateForm]:
-    """Return the forms in which all cells are dates, of those that could be swapped the one with the given format."""
-    if date_format is not None and not column.plain:
-        given = DateForm((date_format,), first_year)
-        if column.read_as(given).numbers is not None:
-            return [given]
+def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
+    """Return the kind of a column of which all cells are dates in a format; None for any other column."""
+    if date_format is None or column.plain:
+        return None
+    form = DateForm((date_format,), first_year)
+    return None if column.read_as(form).numbers is None else _dated(column, [form])
+
+
+def _dates(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
+    """Return the kind of a column of dates, or the problem of one of mostly dates; None for any other column."""
     forms = column.date_forms(first_year)
-    return [form for form in forms if date_format in form.formats] or forms
+    forms = [form for form in forms if date_format in form.formats] or forms
+    if not forms or column.read_as(forms[0]).share() < _MOSTLY:
+        return None
+    return _dated(column, forms)
 
 
 def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
-    """Return the kind of a column of dates, or the problem that they can be read in several ways."""
+    """Return the kind of a column of dates, or the problem that some are none or can be read in several ways."""
+    read = column.read_as(forms[0])
+    if read.numbers is None:
+        row, cell = read.first_other()
+        shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
+        rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
+        return _with_strays(column, rule, read.others())
     if len(forms) == 1 and forms[0].two_digits and forms[0].first_year is None:
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
@@ -308,16 +317,6 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         own = next((one for one in form.formats if one not in other.formats), form.formats[0])
         remedies.append(Remedy(f"takes it for {date_at(days):%d %B %Y}", "date_format", own))
     return _unclear(rule, *remedies)
-
-
-def _as_date(column: Column, form: DateForm) -> Kind:
-    read = column.read_as(form)
-    if read.numbers is not None:
-        return _dated(column, [form])
-    row, cell = read.first_other()
-    shape = "such as 2024-05-31" if form.formats == (ISO,) else f"of the form {' or '.join(form.formats)}"
-    rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, read.others())
 
 
 def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
