@@ -111,10 +111,6 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         table = replace(table, problems=(*kept, *problems))
     table.check()
     table, config = _without_ids(table, config)
-    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
-        findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
-    ):
-        raise ConfigError("ltr rank", findings)
     config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
         config = config.changed("data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
@@ -213,6 +209,10 @@ def rank_given(given: Given, display: Display) -> Ranking:
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
+    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
+        findings := findings_of_columns(config, names, [table])
+    ):
+        raise ConfigError("ltr rank", findings)
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
     hits = int((part.y > 0).sum())

@@ -27,7 +27,6 @@ from ltr.data.kinds import (
     encodings_of,
     kinds_of,
     mean_labels,
-    notes_on,
 )
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.times import blocks_of
@@ -129,7 +128,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
         """Return the features, (n, d), of a table with the columns of the fit, in any order, or of an array."""
-        return self.transform_columns(self._columns(X, reset=False), "X")
+        check_is_fitted(self)
+        return encode(self._columns(X, reset=False), self.encodings_, "X", new_values=self.new_values)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
         """Return the features of the training rows, (n, d), with mean labels from other rows."""
@@ -158,18 +158,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 found[:, at] = cross_fitted(columns[one.column], one, y, groups, times)
             at += len(one.names)
         return found
-
-    def transform_columns(
-        self, columns: Mapping[str, Column], where: str, *, new_values: bool | None = None
-    ) -> NDArray[np.float64]:
-        """Return the features, (n, d), of columns by name, from the file `where`."""
-        check_is_fitted(self)
-        allowed = self.new_values if new_values is None else new_values
-        return encode(columns, self.encodings_, where, new_values=allowed)
-
-    def notes(self, columns: Mapping[str, Column]) -> list[str]:
-        """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
-        return notes_on(columns, self.encodings_)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features, (d,)."""

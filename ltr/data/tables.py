@@ -43,7 +43,7 @@ from ltr.data.dataset import (
     feature_names,
 )
 from ltr.data.forms import NumberForm
-from ltr.data.kinds import Kind, encodings_of, is_plain, kind_of, kinds_of
+from ltr.data.kinds import Kind, is_plain, kind_of, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
@@ -185,14 +185,6 @@ class Table:
     def left_out(self) -> dict[str, str]:
         """Reasons of columns that are left out, by name."""
         return {name: kind.reason for name, kind in self.kinds.items() if kind.reason}
-
-    def feature_names(self, rows: Rows) -> list[str]:
-        """Return the names of the features that `preparation` makes, without what takes it long to import."""
-        if not self.problems and self.plain:
-            return list(self.candidates)
-        y = None if self.labels is None or self.labels.values is None else self.y[rows].astype(np.float64)
-        columns = {name: column.take(rows) for name, column in self.candidates.items()}
-        return [name for one in encodings_of(columns, self.kinds, y)[0] for name in one.names]
 
     def preparation(self, rows: Rows) -> TablePreparation:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""

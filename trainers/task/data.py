@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, Dataset, Roles, Table, half_split, load, load_test, read_data, read_raw_table
 from ltr.data.dataset import Features, checked_names, labels_agree
-from ltr.data.kinds import Kind, MeanEncoding
+from ltr.data.kinds import Kind, MeanEncoding, encode
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
 from ltr.data.tables import is_table
@@ -143,14 +143,6 @@ def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None =
 def is_quick(options: DataConfig) -> bool:
     """Return whether reading the data imports nothing that takes seconds."""
     return options.name not in SLOW if options.path is None else _is_own_table(options)
-
-
-def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
-    """Return the rows of the training set, as `split_of` takes them."""
-    if isinstance(source.data, Table) and source.data.plain:
-        source.data.dataset()  # which checks the range of the numbers
-    seed = seed if options.split_seed is None else options.split_seed
-    return slice(None) if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)[0]
 
 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
@@ -466,7 +458,7 @@ def _prepared(table: Table, preparation: TablePreparation, training: IntArray | 
     """Return the features of a table; training rows that the preparation learned from get mean labels of other rows."""
     if training is not None and table.plain:
         return table.dataset()
-    X = preparation.transform_columns(table.candidates, table.where, new_values=training is not None)
+    X = encode(table.candidates, preparation.encodings_, table.where, new_values=training is not None)
     if training is not None and any(isinstance(one, MeanEncoding) for one in preparation.encodings_):
         columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
         groups = table.qid if table.group_numbers is None else table.group_numbers
