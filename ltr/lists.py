@@ -8,17 +8,16 @@ without weights:
 * ``qid`` instead gives flat, ragged lists: 1-D inputs, equal ids form a list, in any order;
 * ``weight`` weighs the items of a list against each other, ``list_weight`` the lists against each other.
 
-*Weights of rows.* Everything that takes one weight v_i for each row (`sample_weight` of rankers, the weights of a
-booster's data, the key ``data.weight`` of a run) reads it as two weights (`split_weights`). A list q has the weight
+*Weights of rows.* Everything that takes one weight v_i for each row (`sample_weight` of rankers, the key
+``data.weight`` of a run) reads it as two weights (`split_weights`). A list q has the weight
 
     V_q = the mean of v_i over its rows of the lowest label,
 
 which is label 0 in nearly every list, and its rows have the relative weights ``w_i = v_i / V_q`` in it. The mean of a
 loss or a statistic L over lists is ``sum over q of V_q L_q(w) / sum over q of V_q``. So a weight that is the same for
 all rows of a query is a weight of the query: 2 counts as the query twice, and 0 leaves it out. Weights of the relevant
-rows alone, such as 1 / propensity of a click or a weight of the positives beside negatives of weight 1, weigh rows and
-no lists. Rows of weight 0 are left out first. Where there are no queries, one list has no weight, and the weights of
-rows go to the loss as they are.
+rows alone, such as 1 / propensity of a click, weigh rows and no lists. Rows of weight 0 are left out first. Where there
+are no queries, the weights of rows go to the loss as they are.
 
 Labels are relevances of 0 or more. A negative label nearly always marks padding, as in other toolkits, and would be
 ranked like an item: metrics refuse it, and so do losses, but for labels of a floating point type of a loss that only
@@ -80,14 +79,10 @@ class FlatLists:
 
 
 def as_tensors(scores: Values, **others: Values | None) -> tuple[Any, ...]:
-    """Return the inputs of a metric as tensors, in their order; None and tensors pass through.
+    """Return the inputs of a metric as tensors, in their order, on the device of `scores`; None passes through.
 
-    Arrays keep their type, and lists get the one that NumPy gives them, except that whole numbers as scores become
-    float64. The tensors share the memory of arrays where torch can, and are on the device of `scores`.
-
-    Raises:
-        TypeError: an input that holds anything but real numbers or booleans.
-        ValueError: rows of different lengths.
+    Types are those of NumPy, except that whole numbers as scores become float64. Raises TypeError for anything but real
+    numbers or booleans, ValueError for rows of different lengths.
     """
     device = scores.device if isinstance(scores, Tensor) else None
     named = {"scores": scores, **others}
@@ -112,19 +107,15 @@ def _tensor(name: str, values: ArrayLike, device: torch.device | None) -> Tensor
 def as_lists(
     scores: Tensor, labels: Tensor, *, mask: Tensor | None = None, weight: Tensor | None = None, signed: bool = False
 ) -> Lists:
-    """Check the inputs of a loss and fill their padding with zeros.
+    """Check the inputs of a loss, all ``(*batch, list)``, and fill their padding with zeros.
 
-    Args:
-        scores: floating point, ``(*batch, list)``; float16 and bfloat16 are raised to float32.
-        labels: numbers of the same shape, relevance 0 or more (binary: 0 and 1), converted to the type of the scores.
-        mask: boolean, same shape; None means every item is real.
-        weight: nonnegative weight of each item, same shape.
-        signed: whether labels of a floating point type may be negative.
+    Scores of float16 and bfloat16 are raised to float32, labels and weights converted to the type of the scores. Labels
+    of a floating point type may be negative if `signed`.
 
     Raises:
         TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean.
-        ValueError: shapes that differ, real scores, labels or weights that are not finite in the precision of the
-            scores, negative labels or weights, a batch of lists of one item without a mask.
+        ValueError: shapes that differ, numbers that are not finite in the precision of the scores, negative labels or
+            weights, a batch of lists of one item without a mask.
 
     Examples:
         >>> lists = as_lists(torch.tensor([3.0, torch.nan]), torch.tensor([1, 0]), mask=torch.tensor([True, False]))
@@ -278,11 +269,7 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
     """Check the weights of lists, and return one for each list: ``(*batch,)``, or ``(lists,)`` with qid.
 
     With qid, those given are of each item's list, ``(items,)``, and those returned in the order in which ids first
-    appear.
-
-    Raises:
-        TypeError: weights that are not a tensor.
-        ValueError: another shape, weights that are not finite and nonnegative, or that differ within a list.
+    appear. Raises ValueError for another shape, negative weights, or some that differ within a list.
     """
     if not isinstance(list_weight, Tensor):
         raise TypeError(f"list_weight must be a torch tensor, got {type(list_weight).__name__}")
@@ -309,13 +296,8 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
 def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each list, and the weights of its rows relative to it; see the top of this module.
 
-    Args:
-        weight, number, labels: weight >= 0, number of the list, from 0, and label of each row, (rows,).
-
-    Returns:
-        The mean weight of each list's rows of the lowest label, of those with a weight above 0, (lists,), 0 for a list
-        without one; and each row's weight divided by that of its list, (rows,), None where it is 1 for all rows of a
-        positive weight.
+    Given are weight >= 0, number of the list, from 0, and label of each row, (rows,). A list without a weight above 0
+    has the weight 0; relative weights are None where they are 1 for all rows of a positive weight.
 
     Examples:
         >>> number, labels = torch.tensor([0, 0, 1, 1]), torch.tensor([1, 0, 1, 0])

@@ -27,7 +27,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from ltr.data import read_svmlight, read_table
+from ltr.data import read_data, read_svmlight
 from ltr.exact import Limits
 from ltr.losses import RankNetLoss
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, Ranker, SurrogateRanker, TwoStageRanker
@@ -165,7 +165,7 @@ def read_text_plainly(folder: Path) -> Work:
 
 def read_whole(path: Path) -> Work:
     """Read the parquet file, or the CSV file."""
-    return lambda: read_table(path, label="y", query="query")
+    return lambda: read_data(path, label="y", query="query")
 
 
 _WORK: dict[str, dict[str, Callable[[Path], Work]]] = {

@@ -65,7 +65,7 @@ ONLY = {
         "ltr.display",
         "ltr.rankers",
     ),
-    "pydantic": ("trainers", "ltr.cards"),
+    "pydantic": ("trainers", "ltr.cards", "ltr.data.kinds"),
     "onnx": "ltr.onnx_graph",
 }
 

@@ -18,13 +18,13 @@ from ltr.data import Reading, Table, half_split, read_texts
 from ltr.data.columns import Column
 from ltr.data.dataset import checked_groups
 from ltr.data.labels import Labels
-from ltr.data.table_files import read_file
+from ltr.data.table_files import open_table
 from ltr.data.times import blocks_of
 from ltr.exact import Limits
 from trainers.config import Config
 from trainers.config.sections import CardConfig, DataConfig
 from trainers.files import RunError, csv_text, write_atomic
-from trainers.task.raw import Raw, asked_columns, not_asked, texts_of
+from trainers.task.raw import Raw, asked_columns, not_asked
 
 Rows = tuple[Raw, ArrayLike]
 """Rows of a table as it is, and their labels."""
@@ -108,17 +108,17 @@ def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, lis
     Returns:
         The card, all rows, and notes on the table and on columns that are left out.
     """
-    y, texts = table.target, texts_of(Path(table.where))
+    y = table.target
     try:
         parts = parts_of_card(table, config.seed, test)
         if (left := len(parts.get("training", ()))) < 2:
             raise ValueError(f"a card needs 2 training rows at least, got {left} of {len(y)}: lower --test")
         listed = [
-            Listed(used, asked_columns(table, rows, table.kinds), texts.iloc[table.in_file(rows)], table.in_file(rows))
+            Listed(used, asked_columns(table, rows, table.kinds), table.own(rows), table.in_file(rows))
             for used, rows in parts.items()
         ]
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
-        whole = {**table.others, **table.columns} if config.card.demands else {}
+        whole = table.columns if config.card.demands else {}
         beside = {name: column.take(parts["training"]) for name, column in whole.items()}
         name = label_name(config.data, table.labels)
         test_rows = rows[1] if len(rows) > 1 else None
@@ -166,9 +166,9 @@ def score_csv(card_path: Path, path: Path, *, missing: Sequence[str] = ()) -> st
         card = Card.load(card_path)
     except ValueError as error:
         raise RunError(str(error)) from None
-    file = read_file(path, Reading(missing=(*card.missing, *missing)), numbers=())
+    given = open_table(path, Reading(missing=(*card.missing, *missing)), numbers=())
     try:
-        points = card.explain(file.columns)
+        points = card.explain(given.columns)
     except ValueError as error:
         raise RunError(f"{path}: {error}") from None
     total = points.pop("total")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals.stable.v2 as narwhals
 import numpy as np
 
+from ltr.data.table_files import FRAME
 from trainers.config import Config, parse_config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.experiment import TUNE, config_tree
@@ -23,7 +24,7 @@ from trainers.display import Display
 from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
-from trainers.task.data import FRAME, PATHS, Source, as_pandas, read_source
+from trainers.task.data import PATHS, Source, as_pandas, read_source
 from trainers.tune.results import Tuning
 from trainers.tune.runner import Search, run_tuning
 

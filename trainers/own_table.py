@@ -47,25 +47,29 @@ class Checked:
     columns: tuple[Understood, ...]
     about: dict[str, str]  # its label, weight and time in words, where columns of these were named
     notes: tuple[str, ...]  # what was found out about the file and its columns
-    error: TableError | None  # everything that keeps the table from being used
+
+    @property
+    def error(self) -> TableError | None:
+        """Everything that keeps the table from being used."""
+        return self.table.error
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON."""
-        problems = self.table.problems
+        error = self.table.error
         return {
             "table": self.table.where,
             "rows": self.rows,
             "columns": [vars(column) for column in self.columns],
             **{role: self.about.get(role) for role in ("label", "weight", "time")},
             "notes": list(self.notes),
-            "problems": [problem.line(self.table.given) for problem in problems],
-            "config": [] if self.error is None else self.error.lines(),
+            "problems": [] if error is None else [problem.line(error.given) for problem in error.problems],
+            "config": [] if error is None else error.lines(),
         }
 
     @property
     def rows(self) -> int:
         """Number of rows."""
-        return len(next(iter(self.table.columns.values()))) if self.table.columns else 0
+        return len(next(iter(self.table.columns.values())))
 
     @property
     def n_features(self) -> int:
@@ -78,27 +82,22 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
     if format_of(path) == "svmlight":
         raise DataError(f"{path}: is sparse text, which needs no label column and has no columns to understand")
     table = read_raw_table(path, roles, reading)
-    try:
-        table.check()
-        error = None
-    except TableError as found:
-        error = found
     y = None if table.labels is None or table.labels.values is None else table.y.astype(np.float64)
     encodings, _ = encodings_of(table.columns, table.kinds, y)
     notes = (*table.notes, *_notes_on_spellings(table))
-    if error is None and encodings and y is not None:
+    if table.error is None and encodings and y is not None:
         # the mean labels of a row would have its own
         own = [one for one in encodings if not isinstance(one, MeanEncoding)]
         names = [name for one in own for name in one.names]
         note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
         notes += () if note is None else (note,)
-    return Checked(table, tuple(understood(table, encodings)), dict(_about(table)), notes, error)
+    return Checked(table, tuple(understood(table, encodings)), dict(_about(table)), notes)
 
 
 def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
     """Yield the columns of a table as they were understood, with what becomes of them."""
     encodings = {encoding.column: encoding for encoding in found}
-    for name, column in table.columns.items():
+    for name, column in table.candidates.items():
         kind, encoding = table.kinds[name], encodings.get(name)
         features = () if encoding is None else encoding.names
         missing, becomes = int(column.missing.sum()), _becomes(kind, encoding)
@@ -182,7 +181,7 @@ def columns_table(columns: Sequence[Understood]) -> RenderableType:
 def label_candidates(table: Table) -> list[str]:
     """Return the columns that could be the label: those of two values, the likeliest alone where one is likely."""
     graded = table.queries is not None
-    found = [name for name, one in table.columns.items() if _could_be_label(one, graded)]
+    found = [name for name, one in table.candidates.items() if _could_be_label(one, graded)]
     named = [name for name in found if name.lower() in _LABEL_NAMES]
     return named if len(named) == 1 else found
 
@@ -240,7 +239,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
             yield f"{key} = {toml_value(value)}"
     if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
         yield f"# left out by itself: {', '.join(left_out)}"
-    ids = [name for name, one in table.columns.items() if table.plain and kind_of(one).is_id]
+    ids = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id]
     drop = solved.pop("drop", toml_value([*roles.drop, *ids]))
     yield f"drop = {drop}  # add what must not be used, such as what is known only afterwards"
     for key, what in (("missing", "texts that stand for missing values"), ("unlabelled", "rows without a label")):

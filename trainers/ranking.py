@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,20 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import doubles, nearest
-from ltr.data import DataError, Reading, Table, TableError, read_raw_table
+from ltr.data import DataError, Table, TableError, read_raw_table
 from ltr.data.columns import Column
-from ltr.data.dataset import Features, checked_queries
+from ltr.data.dataset import Features
 from ltr.data.kinds import Encoding, NumberEncoding, encode, encodings_of, kind_of, notes_on
 from ltr.data.labels import leaks
 from ltr.data.problems import Problem, listed, unknown
-from ltr.data.raw_table import table_of
-from ltr.data.table_files import read_file
+from ltr.data.table_files import FRAME, GivenTable, open_table
 from ltr.list_demands import GivenDemands, read_list_demands
 from ltr.weight_constraints import WeightConstraints, read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
-from trainers.task.data import FRAME, Labels, Part, repeated_rows, whole_table
+from trainers.task.data import Labels, Part, repeated_rows, whole_table
 from trainers.task.options import findings_of_columns, follow_labels
 
 if TYPE_CHECKING:
@@ -59,17 +58,14 @@ class RawRows:
     """Rows of a table as they are, to be ranked."""
 
     listed: Listed  # which rows they are
-    where: str  # path of their file, or name of the frame
+    given: GivenTable  # their table
+    rows: IntArray  # their numbers in it, from 0
     columns: Mapping[str, Column]  # their cells
-    numbers: IntArray  # their numbers in the file, from 1
-    own: Callable[[], pd.DataFrame]  # returns all columns of these rows as the table has them
     queries: NDArray[Any] | None = None  # the query of each row; None for one list
 
-    def take(self, rows: IntArray, listed: Listed) -> RawRows:
-        """Return some of these rows, by number from 0."""
-        columns = {name: column.take(rows) for name, column in self.columns.items()}
-        queries = None if self.queries is None else self.queries[rows]
-        return RawRows(listed, self.where, columns, self.numbers[rows], lambda: self.own().iloc[rows], queries)
+    def own(self) -> pd.DataFrame:
+        """Return all columns of these rows as the table has them."""
+        return self.given.own().iloc[self.rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +74,6 @@ class Given:
 
     config: Config
     table: Table  # the labelled rows
-    own: Callable[[], pd.DataFrame]  # returns all columns of the whole table as it is
     raw: RawRows | None  # the rows to rank; None for the labelled rows themselves
 
 
@@ -104,51 +99,40 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
     if data.path is None or data.file_format == "svmlight":
         rule = "must be a table: the page names rows and their columns"
         raise ConfigError("ltr rank", [Finding("data.path", rule, data.path or data.name)])
-    path, frame = str(data.path), frames.get("path")
     today = [] if config.baselines.auto.today is None else [config.baselines.auto.today]
     numbers = tuple(dict.fromkeys([*data.numbers, *today]))
     features = None if data.features is None else tuple(dict.fromkeys([*data.features, *today]))
     roles = replace(data.roles, unlabelled=True, numbers=numbers, features=features)
-    if frame is not None:
-        table = table_of({name: frame[name] for name in frame}, FRAME, roles)
-    else:
-        table = read_raw_table(path, roles, data.reading)
+    table = read_raw_table(frames.get("path", str(data.path)), roles, data.reading)
     problems = [] if config.answer.visits is not None else [Problem(_NO_VISITS)]
-    problems += problems_of_answer(table, config, frame)
-    if problems or table.problems:
-        about = [f"{name!r}" for name in today if problems]  # said better already
+    if problems := [*problems, *problems_of_answer(table, config)]:
+        about = [f"{name!r}" for name in today]  # said better already
         kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
-        raise TableError(table.where, [*kept, *problems], given=table.given)
+        table = replace(table, problems=(*kept, *problems))
+    table.check()
     table, config = _without_ids(table, config)
-    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
-        findings := findings_of_columns(config, table.feature_names(slice(None)), [table])
-    ):
-        raise ConfigError("ltr rank", findings)
     config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
         config = config.changed("data", positive=table.labels.positive)  # `ltr outcome` reads labels by it
-    raw = rows_to_rank(config, table, frames)
+    raw = rows_to_rank(config, table, frames.get(NEW))
     if raw is not None:
         encodings = encodings_of(table.columns, table.kinds, table.y.astype(np.float64))[0]
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
-    return Given(config, table, _own_of(path, frame), raw)
+    return Given(config, table, raw)
 
 
 _NO_VISITS = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
 
 
-def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None = None) -> Iterator[Problem]:
+def problems_of_answer(table: Table, config: Config) -> Iterator[Problem]:
     """Yield what is wrong with the columns that a page is asked for."""
-    answer, today = config.answer, config.baselines.auto.today
-    asked = {"column of today's scores": today, "column of ids": answer.id}
-    if absent := {what: name for what, name in asked.items() if name is not None and name not in table.columns}:
-        names = list(read_file(table.where).columns if frame is None else frame.columns)
-        for what, name in absent.items():
-            if name not in names:
-                yield unknown(what, name, names, hint=nearest(name, names))
-            elif name == today:
-                yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
-    if today in table.columns and not table.kinds[today].is_number:
+    today = config.baselines.auto.today
+    for what, name in (("column of today's scores", today), ("column of ids", config.answer.id)):
+        if name is not None and name not in table.columns:
+            yield unknown(what, name, table.columns, hint=nearest(name, table.columns))
+        elif name is not None and name == today and name not in table.kinds:
+            yield Problem(f"column {name!r} has today's scores, so it must be neither dropped nor the label")
+    if today in table.kinds and not table.kinds[today].is_number:
         texts = table.columns[today].others()
         yield Problem(f"column {today!r}: today's scores must be numbers, got {listed(texts) or 'none'}")
 
@@ -156,66 +140,46 @@ def problems_of_answer(table: Table, config: Config, frame: pd.DataFrame | None 
 def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
     """Return a table without the columns that name rows, and the config that leaves them out and has the best one."""
     asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
-    found = [name for name, one in table.columns.items() if table.plain and kind_of(one).is_id]
+    found = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id]
     named = config.answer.id
-    dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.columns]
+    dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.kinds]
     ids = [name for name, kind in table.kinds.items() if kind.is_id]
     dropped = [name for name in dropped if name not in ids and (name == named or name not in asked)]
     ids = [*dropped, *ids]
     identity = named or next(iter(ids), None)
-    if not dropped or len(dropped) == len(table.columns):
+    if not dropped or len(dropped) == len(table.kinds):
         return table, config if identity == named else config.changed("answer", id=identity)
-    columns = {name: one for name, one in table.columns.items() if name not in dropped}
-    table = replace(table, columns=columns, kinds={name: table.kinds[name] for name in columns})
+    table = replace(table, kinds={name: kind for name, kind in table.kinds.items() if name not in dropped})
     left_out = tuple(dict.fromkeys([*config.data.drop, *dropped]))
     return table, config.changed("data", drop=left_out).changed("answer", id=identity)
 
 
-def _own_of(path: str, frame: pd.DataFrame | None) -> Callable[[], pd.DataFrame]:
-    def own() -> pd.DataFrame:
-        from trainers.task.raw import texts_of
-
-        return texts_of(Path(path)) if frame is None else frame
-
-    return own
-
-
-def rows_to_rank(config: Config, table: Table | None, frames: Mapping[str, pd.DataFrame]) -> RawRows | None:
+def rows_to_rank(config: Config, table: Table | None, new: pd.DataFrame | None = None) -> RawRows | None:
     """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
 
-    `table` has the labelled rows, None for data that are no table; `frames` are the tables in memory.
+    `table` has the labelled rows, None for data that are no table; `new` are new rows in memory.
     """
-    query, reading = config.data.query, config.data.reading
-    kinds = {} if table is None else table.kinds
-    plain = {name for name, kind in kinds.items() if kind.plain}
-    if NEW in frames or config.answer.new is not None:
-        return raw_new(config.answer.new, frames.get(NEW), query, reading, plain)
+    source, query = config.answer.new if new is None else new, config.data.query
+    if source is not None:
+        kinds = {} if table is None else table.kinds
+        return new_rows(config, source, {name for name, kind in kinds.items() if kind.plain})
     if table is None or table.rows is None:
         return None
     if query is None and table.queries is not None:
         rule = "rows without a label need a query column, not a file of sizes beside the table"
         raise DataError(f"{table.where}: {rule}")
-    raw = raw_new(str(config.data.path), frames.get("path"), query, reading, plain)
-    return raw.take(np.setdiff1d(np.arange(len(raw.numbers)), table.rows), "unlabelled")
+    given = table.given
+    rows = np.setdiff1d(np.arange(len(given)), table.rows)
+    columns = {name: column.take(rows) for name, column in given.columns.items()}
+    queries = None if query is None else np.asarray(columns[query].cells)
+    return RawRows("unlabelled", given, rows, columns, queries)
 
 
-def raw_new(
-    path: str | None, frame: pd.DataFrame | None, query: str | None, reading: Reading, plain: set[str]
-) -> RawRows:
-    """Read new rows from a frame, or from the file `path`; `plain` columns are numbers with a decimal point."""
-    where = FRAME if frame is not None else str(path)
-    if frame is not None:
-        cells: Mapping[str, Any] = {str(name): frame[name] for name in frame}
-    else:
-        cells = read_file(where, reading, ids=query, numbers=plain).columns
-    if query is not None and query not in cells:
-        raise TableError(where, [unknown("query column", query, cells)])
-    columns = {name: Column(name, values, decimal=reading.decimal) for name, values in cells.items()}
-    queries = None if query is None else np.asarray(cells[query])
-    if queries is not None:
-        checked_queries(queries, len(queries), f"{where}: column {query!r}")
-    n = len(next(iter(columns.values())))
-    return RawRows("new", where, columns, np.arange(1, n + 1), _own_of(where, frame), queries)
+def new_rows(config: Config, source: pd.DataFrame | str, plain: Collection[str]) -> RawRows:
+    """Read new rows from a frame or a file; `plain` columns are numbers with a decimal point."""
+    query = config.data.query
+    given = open_table(source, config.data.reading, ids=query, numbers=plain)
+    return RawRows("new", given, np.arange(len(given)), given.columns, None if query is None else given.queries(query))
 
 
 def check_rows(
@@ -226,11 +190,11 @@ def check_rows(
     if identity is not None and identity not in raw.columns:
         problems.append(unknown("column of ids", identity, raw.columns))
     try:
-        features = encode(raw.columns, encodings, raw.where, new_values=new_values)
+        features = encode(raw.columns, encodings, raw.given.where, new_values=new_values)
     except TableError as error:
         problems += error.problems
     if problems:
-        raise TableError(raw.where, problems)
+        raise TableError(raw.given.where, problems)
     return features
 
 
@@ -245,6 +209,10 @@ def rank_given(given: Given, display: Display) -> Ranking:
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
+    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
+        findings := findings_of_columns(config, names, [table])
+    ):
+        raise ConfigError("ltr rank", findings)
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
     hits = int((part.y > 0).sum())
@@ -289,7 +257,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     learned = replace(learned_from(config, ranker, evidence, table, part), demands=tuple(outcome))
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
-    raw = labelled("own", table, tested.rows, given.own)
+    raw = labelled("own", table, tested.rows)
     return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
 
 
@@ -312,7 +280,7 @@ def _under_demands(
     from trainers.run.results import demand_lines
 
     asked = read_list_demands(config.exact.demands)
-    columns = {name: column.take(part.rows) for name, column in {**table.others, **table.columns}.items()}
+    columns = {name: column.take(part.rows) for name, column in table.columns.items()}
     given = GivenDemands.of_columns(asked, columns, config.statistics.gain)
     y = part.y.astype(np.float64)
     assert auto.out_of_fold_ is not None
@@ -349,12 +317,11 @@ def _told(check: ConstraintCheck) -> str:
     return f"{check.constraint} ({check.how})" if check.constraint.startswith("at most ") else check.constraint
 
 
-def labelled(listed: Listed, table: Table, rows: IntArray, own: Callable[[], pd.DataFrame]) -> RawRows:
-    """Return labelled rows of a table, by number from 0, as rows to rank; `own` returns all rows of the table."""
-    in_file = table.in_file(rows)
+def labelled(listed: Listed, table: Table, rows: IntArray) -> RawRows:
+    """Return labelled rows of a table, by number from 0, as rows to rank."""
     columns = {name: column.take(rows) for name, column in table.columns.items()}
     queries = None if table.queries is None else table.queries[rows]
-    return RawRows(listed, table.where, columns, in_file + 1, lambda: own().iloc[in_file], queries)
+    return RawRows(listed, table.given, table.in_file(rows), columns, queries)
 
 
 def evidence_of(
@@ -505,19 +472,18 @@ def ranking_of(
         new_values = config.answer.new_values or (preparation is not None and preparation.new_values)
         features = check_rows(raw, encodings, learned.id, new_values=new_values)
         warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
-    names = [str(number) for number in raw.numbers]
-    if raw.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
+    numbers = raw.rows + 1
+    names = [str(number) for number in numbers]
+    if raw.given.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
         names = [str(name) for name in index]
     if learned.id is not None:
-        own = raw.columns[learned.id] if learned.id in raw.columns else Column(learned.id, raw.own()[learned.id])
-        own = own.read_as("text")
+        own = raw.columns[learned.id].read_as("text")
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
         today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
-    rows = Rows(
-        raw.listed, name_of(raw.where), features, raw.columns, names, raw.numbers, raw.queries, today, tuple(warnings)
-    )
+    where = name_of(raw.given.where)
+    rows = Rows(raw.listed, where, features, raw.columns, names, numbers, raw.queries, today, tuple(warnings))
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
     answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))
@@ -580,7 +546,7 @@ class Ranking:
         found["chance"] = self.evidence.calibration(scores)[order]
         found["reasons"] = [reasons.get(int(rows.numbers[row]), "") for row in order]
         found |= {"row": rows.numbers[order], "score": scores[order]}
-        index = raw.own().index[order] if raw.where == FRAME else rows.numbers[order]
+        index = raw.own().index[order] if raw.given.where == FRAME else rows.numbers[order]
         return pd.DataFrame(found, index=pd.Index(index))
 
     def rank(
@@ -599,13 +565,8 @@ class Ranking:
         """
         from trainers.task.data import as_pandas
 
-        path = isinstance(data, str | Path)
-        encodings = _encodings(self.ranker)
-        plain = {one.column for one in encodings if one.plain}
-        options = self.config.data
-        raw = raw_new(
-            str(data) if path else None, None if path else as_pandas(data, NEW), options.query, options.reading, plain
-        )
+        plain = {one.column for one in _encodings(self.ranker) if one.plain}
+        raw = new_rows(self.config, str(data) if isinstance(data, str | Path) else as_pandas(data, NEW), plain)
         visits = self.answer.asked if visits is None else visits
         given = {**self.config.answer.model_dump(), "visits": visits}
         given["new_values"] = given["new_values"] or new_values
@@ -660,10 +621,7 @@ class Ranking:
     @property
     def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
-        ranked, raw = self.ranked, self._known()[2]
-        order = np.argsort(raw.numbers)
-        at = order[np.searchsorted(raw.numbers, ranked["row"].to_numpy(), sorter=order)]
-        return ranked, raw.own().iloc[at]
+        return self.ranked, self._known()[2].given.own().iloc[self.ranked["row"].to_numpy() - 1]
 
     def save(self, folder: str | Path) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.

@@ -22,12 +22,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr.data.table_files import FRAME
 from ltr.weight_constraints import CONSTRAINTS
 from trainers.config import Config, load_config
 from trainers.config.toml_text import dump_toml
 from trainers.files import RunError, csv_text, read_json, reading, remove_leftovers, write_atomic, write_json, writing
 from trainers.run.folder import PAGE, RunFolder
-from trainers.task.data import FRAME
 
 if TYPE_CHECKING:
     from ltr.answer import Answer, Evidence

@@ -16,10 +16,9 @@ from ltr.data.dataset import DataError, Dataset, half_split
 from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.named import dataset_names, load, load_test
 from ltr.data.problems import TableError
-from ltr.data.raw_table import Roles, Table, read_raw_table
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import Reading, read_columns, read_texts
-from ltr.data.tables import FormatName, format_of, read_data, read_rows, read_table
+from ltr.data.tables import FormatName, Roles, Table, format_of, read_data, read_raw_table, read_rows
 from ltr.data.trec import JudgedLists, judged_lists, read_qrels, read_run, write_qrels, write_run
 
 if TYPE_CHECKING:
@@ -51,7 +50,6 @@ __all__ = [
     "read_rows",
     "read_run",
     "read_svmlight",
-    "read_table",
     "read_texts",
     "roc_standin",
     "similar_rows",

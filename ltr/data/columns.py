@@ -30,7 +30,6 @@ from ltr.data.forms import (
     is_dash,
     is_nothing,
     is_plain_number,
-    likely_form,
 )
 
 BoolArray = NDArray[np.bool_]
@@ -42,13 +41,10 @@ class Column:
 
     Args:
         name: name of the column.
-        values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array.
+        values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array of real numbers or others.
         decimal: decimal mark of numbers that are texts, ``"."`` or ``","``, where the cells leave it open.
-        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"`` for what is no number
-            although it looks like one; by default numbers, as the cells tell.
-
-    Raises:
-        DataError: complex numbers.
+        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"``; by default numbers, as
+            the cells tell.
 
     Examples:
         >>> column = Column("paid", ["1.234,50 $", None, "7 $"])
@@ -97,6 +93,16 @@ class Column:
     def cells(self) -> Any:  # noqa: ANN401 (a pandas Series)
         """The cells as they are, a pandas Series of (n,)."""
         return self._series
+
+    @property
+    def typed(self) -> Any:  # noqa: ANN401 (a Series or an array)
+        """The cells, as numbers where all are numbers in one way only."""
+        numbers = None if self.codes or self.dashes or self.missing.all() else self.numbers
+        return self.cells if numbers is None else numbers
+
+    def without(self, texts: Sequence[str]) -> Column:
+        """Return the column with the cells of some texts missing."""
+        return Column(self.name, self._series.mask(np.isin(self.texts.astype(str), texts)), decimal=self._decimal)
 
     def content(self) -> bytes:
         """Return the cells as bytes, the same for the same numbers or texts."""
@@ -252,12 +258,8 @@ class Column:
         )
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
-        """Return the forms in which all cells, but missing ones, are dates; several where day and month could swap."""
+        """Return the forms in which those of the cells are dates that look like dates."""
         return [] if self._numeric else date_forms(self._cells, first_year)
-
-    def likely_form(self, first_year: int | None = None) -> DateForm | None:
-        """Return the form in which most of the cells that look like dates are dates."""
-        return None if self._numeric else likely_form(self._cells, first_year)
 
     # cells
 
@@ -305,16 +307,10 @@ def columns_of(
     *,
     decimal: str | None = None,
 ) -> dict[str, Column]:
-    """Return columns of a table by name.
+    """Return columns of a table by name: all, or those with some `names`; `decimal` is that of `Column`.
 
-    Args:
-        table: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
-            ``x0``, ``x1``, ...
-        names: the columns to take; all by default.
-        decimal: decimal mark of numbers that could be read with both.
-
-    Raises:
-        ValueError: names twice, columns of different lengths, or columns that the table lacks.
+    The table is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
+    ``x0``, ``x1``, ... Raises ValueError for names twice, columns of different lengths, or columns that it lacks.
     """
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         keys = list(table) if isinstance(table, Mapping) else list(table.columns)

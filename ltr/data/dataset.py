@@ -1,9 +1,8 @@
 """Labelled observations, in one list or several by query, and the rules that all of them must satisfy.
 
-Features are finite, float64 or float32, of shape (n, d), and the names of the columns differ. Labels of one list are 0
-and 1, both present. Where rows belong to queries, labels are grades: whole numbers from 0 (irrelevant) to 1000, two
-different ones in at least one query. A query may have a single row, and its rows may be in any order. The size of
-features is bounded so that their squares, and variances, stay inside the floating point range.
+Labels of one list are 0 and 1, both present. Where rows belong to queries, labels are grades: whole numbers from 0
+(irrelevant) to 1000, two different ones in at least one query. The size of features is bounded so that their squares,
+and variances, stay inside the floating point range.
 """
 
 from __future__ import annotations
@@ -17,14 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_array, as_numbers, as_sequence, is_whole, pieces
-from ltr.display.html import fact_table
 
 FloatArray = NDArray[np.float64]
 Features = NDArray[np.float64] | NDArray[np.float32]
 """Features as they were given: float32 keeps half the memory of float64, into which each of its values fits exactly."""
 IntArray = NDArray[np.int64]
 
-_NAMED = 6  # features named in notebooks
 _LARGEST = 1e150
 _SMALLEST_RANGE = 1e-150
 _LARGEST_LABEL = 1000  # largest graded label: 2^label - 1 stays finite, and row numbers or ids are caught
@@ -40,24 +37,18 @@ class Dataset:
 
     Args:
         name: name of the data set, for messages and reports.
-        X: features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150. An array of float32
-            stays one, anything else becomes float64.
+        X: finite features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150. An array of
+            float32 stays one, anything else becomes float64.
         y: labels, (n,): 0 and 1, both present; with qid grades.
         feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
-        qid: the query of each row, integers or texts, (n,); None is one list.
+        qid: the query of each row, integers or texts, (n,); None is one list. The attribute `qid` has its number, in
+            the order in which queries first appear, and `query_ids` the ids by this number.
         copy: whether the data set keeps a copy of X; False keeps an array of float64 or float32 in C order itself.
-
-    Attributes:
-        qid: number of each row's query, int64 of shape (n,), in the order in which queries first appear; or None.
-        query_ids: the ids as given, indexed by that number; or None.
 
     Raises:
         DataError: an argument that breaks its rule; the message names the data set, the row and the column.
 
     Examples:
-        >>> data = Dataset("toy", [[0.0, 1.0], [2.0, 3.0]], [0, 1])
-        >>> data, data.feature_names
-        (Dataset('toy', 2 rows, 2 features, 1 positives), ('x0', 'x1'))
         >>> data = Dataset("toy", [[0.0], [2.0], [1.0]], [0, 4, 1], qid=["b", "b", "a"])
         >>> data.qid.tolist(), data.query_ids.tolist(), data.n_queries
         ([0, 0, 1], ['b', 'a'], 2)
@@ -103,17 +94,6 @@ class Dataset:
         lists = "" if self.query_ids is None else f", {self.n_queries} queries"
         return f"Dataset({self.name!r}, {self.n} rows, {self.d} features, {self.n_pos} positives{lists})"
 
-    def _repr_html_(self) -> str:
-        shown = ", ".join(self.feature_names[:_NAMED]) + (", ..." if self.d > _NAMED else "")
-        facts = {
-            "rows": self.n,
-            "features": f"{self.d}: {shown}",
-            "positives": f"{self.n_pos} ({self.n_pos / self.n:.1%})",
-            "labels": f"0 to {self.y.max()}" if self.y.max() > 1 else None,
-            "queries": None if self.query_ids is None else self.n_queries,
-        }
-        return fact_table(f"Dataset {self.name}", facts)
-
     @property
     def n(self) -> int:
         """Number of observations."""
@@ -143,11 +123,8 @@ class Dataset:
 def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
     """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
 
-    Messages begin with `where`, such as the path of a file, and name columns by `names`, or by their numbers.
-
-    Raises:
-        DataError: not a 2-D array of numbers with a row and a column, not as many columns as names, or a value that is
-            not finite or above 1e150 in size.
+    DataErrors, of others than finite numbers up to 1e150 with a row and a column at least, begin with `where`, such as
+    the path of a file, and name columns by `names`, or by their numbers.
     """
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
@@ -217,9 +194,7 @@ def checked_queries(
 ) -> tuple[IntArray, NDArray[Any]]:
     """Return the number of each row's query, (n,), in the order in which their ids first appear, and the ids.
 
-    Raises:
-        DataError: another shape, ids that are neither integers of 64 bits nor texts, a missing one (with its row). The
-            message begins with `where` and says `what` they are.
+    A DataError of others than integers of 64 bits or texts begins with `where` and says `what` they are.
     """
     # as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
@@ -249,11 +224,7 @@ def checked_queries(
 
 
 def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, where: str = "group") -> IntArray | None:
-    """Return the number of each row's group, (n,); None without groups.
-
-    Raises:
-        DataError: another shape, ids that are neither integers nor texts, or a list whose rows are in several groups.
-    """
+    """Return the number of each row's group, (n,); DataError for a list whose rows are in several groups."""
     if group is None:
         return None
     numbers, ids = checked_queries(group, n, where, "group ids")
@@ -301,6 +272,13 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+    """Return the requested feature names; raise DataError unless there is at least one and all differ."""
+    if isinstance(features, str) or len(features) == 0:
+        raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
+    return checked_names(features, "features")
+
+
 def differ_in_lists(values: NDArray[np.float64], lists: IntArray | None) -> bool:
     """Return whether values of rows are not the same for all rows of a list; None means that all are one list."""
     if lists is None:
@@ -336,12 +314,6 @@ def half_split(n: int, seed: int) -> tuple[IntArray, IntArray]:
     """Return the numbers of the training rows and those of the test rows, about half of n >= 2 rows each.
 
     The first n // 2 entries of ``numpy.random.default_rng(seed).permutation(n)`` train, the others test, in this order.
-    Run r of an experiment uses seed r, r = 0, 1, ...
-
-    Examples:
-        >>> train, test = half_split(5, seed=0)
-        >>> len(train), len(test), sorted([*train.tolist(), *test.tolist()])
-        (2, 3, [0, 1, 2, 3, 4])
     """
     if not is_whole(n) or n < 2:
         raise DataError(f"n must be an integer >= 2 to be split, got {n!r}")

@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,8 @@ MARKS = (".", ",")
 ISO = "ISO 8601"
 """Name of the format of dates such as 2024-05-31 and 2024-05-31T12:30."""
 
+STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+"""How pydantic reads what was written as JSON."""
 _DASHES = frozenset(("-", "--", "---", "\u2013", "\u2014", "\u2212"))
 _MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")  # what is typeset as a minus
 _SPACE = "'\u2019 \u00a0\u202f"
@@ -120,13 +122,6 @@ def is_plain_number(text: str) -> bool:
 class NumberForm:
     """How the texts of a column are numbers.
 
-    Args:
-        decimal: decimal mark; empty where no text has one, so that a later text is a number only if it can be read in
-            one way.
-        unit: what stands beside each number, such as ``"%"``; empty for numbers alone.
-        bare: whether a number may lack the unit.
-        ambiguous: a text that is another number with a decimal point than with a comma, as 1,234 is; empty if none is.
-
     Examples:
         >>> form = NumberForm(",", "kg")
         >>> [form.read(text) for text in ("1.234,5 kg", "12 kg", "12", "3 t", "1.5 kg")]
@@ -135,10 +130,12 @@ class NumberForm:
         [12.0, 1.5, 1.5, nan]
     """
 
-    decimal: str = ""
-    unit: str = ""
-    bare: bool = False
-    ambiguous: str = field(default="", compare=False)
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+
+    decimal: str = ""  # mark; empty where no text has one: a later text is a number if it can be read in one way only
+    unit: str = ""  # what stands beside each number, such as "%"; empty for numbers alone
+    bare: bool = False  # whether a number may lack the unit
+    ambiguous: str = field(default="", compare=False)  # a text that is another number by either mark, as 1,234 is
 
     @property
     def plain(self) -> bool:
@@ -180,11 +177,7 @@ def _has_mark(number: str) -> bool:
 
 
 def form_of(texts: Iterable[str], decimal: str | None = None) -> NumberForm | None:
-    """Return the form in which most of some different texts are numbers; None if none is one.
-
-    Args:
-        texts: the texts.
-        decimal: decimal mark where the texts leave it open.
+    """Return the form in which most of some different texts are numbers, by default with a mark; None if none is one.
 
     Examples:
         >>> form_of(["950", "1.234", "12.500"]).ambiguous
@@ -255,21 +248,16 @@ def date_at(days: float) -> datetime.date:
 class DateForm:
     """How the cells of a column are dates.
 
-    Args:
-        formats: formats as for ``strftime``, or `ISO`; each cell has one of them.
-        first_year: first of the hundred years that years of two digits stand for; None where they are not allowed.
-
     Examples:
         >>> form = DateForm((ISO, "%d.%m.%y"), first_year=1930)
         >>> [form.read(cell) for cell in ("1970-01-02T12:00", "01.01.68", "31.02.68", "9999-12-31")]
         [1.5, -731.0, nan, 2932896.0]
     """
 
-    formats: tuple[str, ...]
-    first_year: int | None = None
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "formats", tuple(map(str, self.formats)))  # a list, as JSON has them
+    formats: tuple[str, ...]  # as for strftime, or `ISO`; each cell has one of them
+    first_year: int | None = None  # of the hundred years that two digits stand for; None where those are not allowed
 
     def read(self, cell: Any) -> float:  # noqa: ANN401 (a cell of any type)
         """Return the days from 1970-01-01 to a date, with a fraction for the time; NaN for any other cell."""
@@ -340,39 +328,31 @@ def _at(part: Mapping[str, str], first_year: int | None) -> float:
     return datetime.date(year, month, int(day)).toordinal() - _EPOCH + (3600 * hours + 60 * minutes + seconds) / 86_400
 
 
-def date_forms(cells: Sequence[Any], first_year: int | None = None, missed: float = 0.0) -> list[DateForm]:
-    """Return the forms in which all of some different cells are dates, or all but a share of those of each look.
+def date_forms(cells: Sequence[Any], first_year: int | None = None) -> list[DateForm]:
+    """Return the forms in which all, or else nearly all, of those of some different cells are dates that look like it.
 
-    There are none where a cell looks like no date, and two or more where day and month of all cells of a look could be
-    swapped.
+    There are several where day and month of all cells of a look could be swapped.
 
     Examples:
-        >>> date_forms(["2024-05-31", "31.05.2024"])
+        >>> date_forms(["2024-05-31", "31.05.2024", "no"])
         [DateForm(formats=('ISO 8601', '%d.%m.%Y'), first_year=None)]
     """
     groups: dict[tuple[str, ...], list[Any]] = {}
     for cell in cells:
-        if not (formats := _formats(cell)):
-            return []
-        groups.setdefault(formats, []).append(cell)
-    found: list[tuple[str, ...]] = [()] if groups else []
-    for formats, members in groups.items():
-        fitting = []
-        for form in formats:
-            one = DateForm((form,), first_year)
-            if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
-                fitting.append(form)
-        found = [(*before, form) for before in found for form in fitting]
-    return [DateForm(formats, first_year) for formats in found]
-
-
-def likely_form(cells: Sequence[Any], first_year: int | None = None) -> DateForm | None:
-    """Return the form in which most of some different cells are dates; None where none is one."""
-    dated = [cell for cell in cells if _formats(cell)]
+        groups.setdefault(_formats(cell), []).append(cell)
+    groups.pop((), None)
     for missed in (0.0, 0.2):
-        if forms := date_forms(dated, first_year, missed):
-            return forms[0]
-    return None
+        found: list[tuple[str, ...]] = [()] if groups else []
+        for formats, members in groups.items():
+            fitting = []
+            for form in formats:
+                one = DateForm((form,), first_year)
+                if sum(math.isnan(one.read(cell)) for cell in members) <= missed * len(members):
+                    fitting.append(form)
+            found = [(*before, form) for before in found for form in fitting]
+        if found:
+            return [DateForm(formats, first_year) for formats in found]
+    return []
 
 
 def _formats(cell: Any) -> tuple[str, ...]:  # noqa: ANN401

@@ -60,9 +60,7 @@ def theorem1(seed: int = 0) -> Dataset:
 def roc_standin(seed: int = 0) -> Dataset:
     """Return a stand-in for the paper's ROC Flexibility data, which is no longer public; values are not comparable.
 
-    Like that data, it has n = 500 and d = 5, ties, and directions that are good by one rank statistic and bad by
-    another. Features are rounded to whole numbers, so that some 300 different rows are left, dozens of them with both
-    labels.
+    It has ties, and directions that are good by one rank statistic and bad by another; features are whole numbers.
 
     ======  =====  =======================  ==================  =======================================
     points  label  mean                     standard deviation  what it does
@@ -87,22 +85,16 @@ def roc_standin(seed: int = 0) -> Dataset:
     return Dataset("roc_standin", np.round(X), y)
 
 
-def grouped(seed: int = 0, *, queries: int = 60, d: int = 5) -> Dataset:
-    """Return queries of 5 to 25 items with labels 0 to 4 that follow a linear score, most closely at the top.
+def grouped(seed: int = 0, *, queries: int = 60) -> Dataset:
+    """Return queries of 5 to 25 items with 5 features, whose labels 0 to 4 follow a linear score, best at the top.
 
     Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
     are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
-    ``w·x_i`` is below 0.
-
-    Raises ValueError for fewer than 2 queries, or no feature.
-
-    Examples:
-        >>> data = grouped()
-        >>> data.n_queries, data.d, sorted(set(data.y.tolist()))
-        (60, 5, [0, 1, 2, 3, 4])
+    ``w·x_i`` is below 0. Raises ValueError for fewer than 2 queries.
     """
-    if queries < 2 or d < 1:
-        raise ValueError(f"queries must be at least 2 and d at least 1, got {queries!r} and {d!r}")
+    if queries < 2:
+        raise ValueError(f"queries must be at least 2, got {queries!r}")
+    d = 5
     rng = np.random.default_rng(seed)
     qid = np.repeat(np.arange(queries), rng.integers(5, 26, queries))
     own, level = rng.normal(size=(len(qid), d)), 2 * rng.normal(size=(queries, d))

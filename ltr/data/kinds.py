@@ -17,16 +17,12 @@ All other columns are problems, which the user decides: texts among numbers, yes
 and dates that can be read in two ways.
 
 What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
-`Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones. A number stays a number,
-and a date becomes a number of days. Their missing values become the training median. Texts of few values become 0 and
-1: one feature for each frequent value but the most frequent one, the *reference*, and one for all others, ``mode =
-other``. (With a feature for the reference, those of a column would add up to 1, and weights would not be unique.) Texts
-of many values become the mean label of the training rows with the same value, drawn towards the mean of all rows where
-there are few. Where training rows miss the value, ``age is missing`` is a feature, too.
+`Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones, as docs/tables.md says.
+Texts of few values have a feature for each frequent value but the most frequent one, the *reference*. (With one for the
+reference, too, those of a column would add up to 1, and weights would not be unique.)
 
 A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
-as the median or the reference, if (nearly) no training row misses it. Where most rows of a file have new values, they
-are probably written in another way, and the file is refused.
+as the median or the reference, if (nearly) no training row misses it.
 
 To add a kind, recognise it in `kind_of`, write its subclass of `Encoding`, and make that in `encoding_of`. Nothing else
 looks at kinds by name.
@@ -34,19 +30,20 @@ looks at kinds by name.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import Column, spellings, yes_of
-from ltr.data.forms import ISO, DateForm, Form, NumberForm, date_at
+from ltr.data.forms import ISO, STRICT, DateForm, Form, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
 FloatArray = NDArray[np.float64]
@@ -70,7 +67,7 @@ _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a nu
 
 
 class _Formed:
-    """What is the same for all that have a form in which cells are read; None is the one that they tell."""
+    """What has a form in which cells are read; None is the one that they tell."""
 
     form: Form | None
 
@@ -130,12 +127,8 @@ def kind_of(
 ) -> Kind:
     """Return what a column is.
 
-    Args:
-        column: the column.
-        asked: kind that the user asks for: ``"number"``, ``"category"``, or the format of a date.
-        date_format: format of dates, as Python's ``strftime`` writes it, if it fits.
-        first_year: first of the hundred years that years of two digits stand for.
-        wanted: whether the user named it as a feature, so that it is not left out as an id.
+    The user may have `asked` for ``"number"``, ``"category"``, or the format of a date; a `date_format` is taken if it
+    fits, `first_year` is that of `DateForm`, and a `wanted` feature is not left out as an id.
 
     Examples:
         >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
@@ -151,13 +144,13 @@ def kind_of(
     if column.durations:
         return _unclear(f"column {column.name!r} holds durations: turn them into numbers in the table", _drop(column))
     if asked is not None and asked not in ("number", "category", "yes/no"):
-        return _as_date(column, DateForm((asked,), first_year))
+        return _dated(column, [DateForm((asked,), first_year)])
     if asked in ("category", "yes/no"):
         return Kind("category", form="text")
     if asked is None and column.different == 1 and not missing.any() and not (wanted and column.plain):
         return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
-    if asked is None and (forms := _date_forms(column, date_format, first_year)):
-        return _dated(column, forms)
+    if asked is None and (given := _in_format(column, date_format, first_year)) is not None:
+        return given
     if column.codes and asked is None:
         note = f"column {column.name!r} holds codes with zeros in front, which are texts"
         note += "; data.numbers takes them as numbers"
@@ -174,18 +167,14 @@ def kind_of(
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= _MOSTLY:
         return _texts_among_numbers(column)
-    if (form := column.likely_form(first_year)) and column.read_as(form).share() >= _MOSTLY:
-        return _as_date(column, form)
-    return _texts(column, wanted=wanted)
+    return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
 def kind_of_times(column: Column, *, date_format: str | None = None, first_year: int | None = None) -> Kind:
     """Return whether a column without missing cells holds dates or numbers, whatever else they look like."""
-    if forms := _date_forms(column, date_format, first_year):
-        return _dated(column, forms)
-    likely = None if column.numbers is not None else column.likely_form(first_year)
-    if likely is not None and column.read_as(likely).share() >= _MOSTLY:
-        return _as_date(column, likely)
+    kind = _in_format(column, date_format, first_year) or _dates(column, date_format, first_year)
+    if kind is not None:
+        return kind
     if column.durations or column.share() < _MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
         return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
@@ -203,7 +192,7 @@ def kinds_of(
     """Return the kinds of all columns; `asked` has those that the user asks for, `wanted` the named features.
 
     Where all columns are stored as numbers and booleans, without a missing value, they are numbers, also ids and
-    constants: such a table has nothing to prepare.
+    constants.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if is_plain(columns) and set(asked.values()) <= {"number"}:
@@ -288,18 +277,31 @@ def _texts_among_numbers(column: Column) -> Kind:
     return _with_strays(column, rule, list(dict.fromkeys(column.others())))
 
 
-def _date_forms(column: Column, date_format: str | None, first_year: int | None) -> list[DateForm]:
-    """Return the forms in which all cells are dates, of those that could be swapped the one with the given format."""
-    if date_format is not None and not column.plain:
-        given = DateForm((date_format,), first_year)
-        if column.read_as(given).numbers is not None:
-            return [given]
+def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
+    """Return the kind of a column of which all cells are dates in a format; None for any other column."""
+    if date_format is None or column.plain:
+        return None
+    form = DateForm((date_format,), first_year)
+    return None if column.read_as(form).numbers is None else _dated(column, [form])
+
+
+def _dates(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
+    """Return the kind of a column of dates, or the problem of one of mostly dates; None for any other column."""
     forms = column.date_forms(first_year)
-    return [form for form in forms if date_format in form.formats] or forms
+    forms = [form for form in forms if date_format in form.formats] or forms
+    if not forms or column.read_as(forms[0]).share() < _MOSTLY:
+        return None
+    return _dated(column, forms)
 
 
 def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
-    """Return the kind of a column of dates, or the problem that they can be read in several ways."""
+    """Return the kind of a column of dates, or the problem that some are none or can be read in several ways."""
+    read = column.read_as(forms[0])
+    if read.numbers is None:
+        row, cell = read.first_other()
+        shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
+        rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
+        return _with_strays(column, rule, read.others())
     if len(forms) == 1 and forms[0].two_digits and forms[0].first_year is None:
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
@@ -315,16 +317,6 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         own = next((one for one in form.formats if one not in other.formats), form.formats[0])
         remedies.append(Remedy(f"takes it for {date_at(days):%d %B %Y}", "date_format", own))
     return _unclear(rule, *remedies)
-
-
-def _as_date(column: Column, form: DateForm) -> Kind:
-    read = column.read_as(form)
-    if read.numbers is not None:
-        return _dated(column, [form])
-    row, cell = read.first_other()
-    shape = "such as 2024-05-31" if form.formats == (ISO,) else f"of the form {' or '.join(form.formats)}"
-    rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, read.others())
 
 
 def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
@@ -350,6 +342,8 @@ class Encoding(_Formed, ABC):
         >>> encoding.names, encoding.features(Column("mode", ["car", "bus", "boat", ""])).tolist()
         (('mode = car', 'mode is missing'), [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     """
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
 
     column: str
     form: Form | None = field(default="text", kw_only=True)  # in which the training rows' cells were read
@@ -402,20 +396,9 @@ class Encoding(_Formed, ABC):
     @staticmethod
     def from_dict(given: Mapping[str, Any]) -> Encoding:
         """Return the encoding of a JSON object; KeyError, TypeError or ValueError for any other value."""
-        found: dict[str, Any] = {
-            key: tuple(value) if isinstance(value, list) else value for key, value in given.items()
-        }
-        kind = _ENCODINGS[found.pop("kind")]
-        if (form := found.get("form")) is not None:
-            found["form"] = NumberForm(**form) if "formats" not in form else DateForm(**form)
-        one = kind(**found)
-        good = not isinstance(one, MeanEncoding) or len(one.means) == len(one.values)
-        for part in fields(one):
-            value = getattr(one, part.name)
-            wanted = _TYPES.get(str(part.type).removeprefix("tuple[").partition(",")[0], object)
-            for entry in value if isinstance(value, tuple) else (value,):
-                good &= isinstance(entry, wanted) and not (isinstance(entry, float) and not math.isfinite(entry))
-        if not good:
+        known = {key: value for key, value in given.items() if key != "kind"}
+        one = _adapter(_ENCODINGS[given["kind"]]).validate_json(json.dumps(known))
+        if isinstance(one, MeanEncoding) and len(one.means) != len(one.values):
             raise ValueError(f"not a column of a preparation: {given!r:.80}")
         return one
 
@@ -596,7 +579,13 @@ class MeanEncoding(CategoryEncoding):
         return f"the mean label of each of {len(self.values)} values"
 
 
-_TYPES = {"str": str, "bool": bool, "float": float | int}  # of the entries of encodings
+@functools.cache
+def _adapter(kind: type[Encoding]) -> Any:  # noqa: ANN401 (pydantic's)
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
+
+
 _ENCODINGS: dict[str, type[Encoding]] = {
     "number": NumberEncoding,
     "category": CategoryEncoding,
@@ -604,13 +593,11 @@ _ENCODINGS: dict[str, type[Encoding]] = {
 }
 
 
-def encoding_of(
-    column: Column, kind: Kind, y: FloatArray | None = None, *, most_values: int = MOST_VALUES, rare: float = RARE
-) -> Encoding | None:
+def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare: float = RARE) -> Encoding | None:
     """Return the encoding of a column of training rows, None if it has nothing to say in them.
 
     Labels `y`, (n,), are for the mean labels of texts of many values; without them the most frequent ones are features
-    of their own, and the others are joined. The options are those of `ltr.data.TablePreparation`.
+    of their own, and the others are joined.
     """
     column = kind.read(column)
     missing = int(column.missing.sum())
@@ -622,7 +609,7 @@ def encoding_of(
         assert kind.form != "text"
         return NumberEncoding(column.name, kind.form, float(np.nanmedian(column.numbers)), missing=flag)
     column = column.read_as("text")
-    frequent, known = column.frequent(rare, most_values), sum(column.counts.values())
+    frequent, known = column.frequent(rare, MOST_VALUES), sum(column.counts.values())
     single = sum(rows == 1 for rows in column.counts.values()) / known
     if len(column.counts) == 2:
         yes = yes_of(column.counts)
@@ -655,7 +642,6 @@ def encodings_of(
     kinds: Mapping[str, Kind],
     y: FloatArray | None = None,
     *,
-    most_values: int = MOST_VALUES,
     rare: float = RARE,
 ) -> tuple[tuple[Encoding, ...], dict[str, str]]:
     """Return the encodings of columns of training rows, and the reasons of columns and features that are left out.
@@ -669,7 +655,7 @@ def encodings_of(
     for name, kind in kinds.items():
         if not kind.is_feature:
             continue
-        encoding = encoding_of(columns[name], kind, y, most_values=most_values, rare=rare)
+        encoding = encoding_of(columns[name], kind, y, rare=rare)
         if encoding is not None and encoding.missing:
             first = seen.setdefault(kind.read(columns[name]).missing.tobytes(), name)
             if first != name:

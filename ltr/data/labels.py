@@ -32,10 +32,8 @@ class Labels:
 def labels_of(column: Column, positive: object = None, *, graded: bool = False) -> Labels:
     """Return the labels in a column.
 
-    Args:
-        column: the column.
-        positive: value of the positives; all others are negatives. None for numbers, and pairs such as yes and no.
-        graded: whether whole numbers above 1 are labels.
+    `positive` is the value of the positives, None for numbers and pairs such as yes and no; if `graded`, labels may be
+    whole numbers above 1.
 
     Examples:
         >>> labels_of(Column("ill", ["no", "yes", "no"])).values.tolist()
@@ -127,10 +125,9 @@ def outcomes_of(column: Column) -> Labels:
 
 
 def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str], rows: NDArray[np.intp] | None = None) -> str | None:
-    """Return a note on features that alone have an AUC above 0.95, or below 0.05.
+    """Return a note on features that alone have an AUC above 0.95, or below 0.05, so that they may be known too late.
 
-    Such a column was often filled in afterwards, as the cost of a repair is. There is no note where fewer than 10 rows
-    have a label above 0, or fewer than 10 have none. `rows` are the numbers of the rows in the file, from 0.
+    There is none of fewer than 10 rows of either class. `rows` are the numbers of the rows in the file, from 0.
     """
     found = leaks(X, y, names)
     if not found:

@@ -1,7 +1,7 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
 The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
-accepted only with the SHA-256 given here. `read_table` reads any other version of them. Nothing is downloaded.
+accepted only with the SHA-256 in named.toml. Nothing is downloaded.
 
 ===================  ==========================  ====================================================================
 name                 label (positive)            features
@@ -24,8 +24,7 @@ lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for tr
 
 The paper does not say which rows and columns of NHANES, Polypharm and GLOW500 it took: those are our choice.
 
-These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`. On
-them one can check what was tuned on the paper's data.
+These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`.
 
 =============  =================================  ==================================================================
 name           label (positive)                   features
@@ -117,9 +116,9 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
 
     Args:
         name: one of `dataset_names()`.
-        data_dir: directory of the files; the environment variable `LTR_DATA` by default. Generated data and tables of
-            scikit-learn need none; `travel` and tables of statsmodels are also found inside that package.
-        seed: seed of generated data; files do not depend on it.
+        data_dir: directory of the files; the environment variable `LTR_DATA` by default. Tables of statsmodels are also
+            found inside that package.
+        seed: seed of generated data.
 
     Raises:
         DataError: an unknown name, no data directory, a missing file, or a file that is not the documented one.
@@ -127,9 +126,6 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
     Examples:
         >>> load("gaussians", seed=1).X.shape
         (1250, 2)
-        >>> load("pimma")
-        Traceback (most recent call last):
-        ltr.data.dataset.DataError: unknown data set 'pimma' (did you mean 'pima'?); known are gaussians, ...
     """
     if name in _GENERATED:
         return _GENERATED[name](seed)
@@ -152,12 +148,7 @@ def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = N
 
 
 def load_test(name: str, *, data_dir: str | os.PathLike[str] | None = None) -> Dataset | None:
-    """Return the test part of a named data set, with the features of its training part; None without a test part.
-
-    Args:
-        name: one of `dataset_names()`.
-        data_dir: as for `load`.
-    """
+    """Return the test part of a named data set, with the features of its training part; None without a test part."""
     if name not in LISTS_BY_QUERY:
         return None
     features = load(name, data_dir=data_dir).feature_names
@@ -201,7 +192,7 @@ def _find(
     if digest != sha256:
         raise DataError(
             f"{path}: this is not the documented file of {name}: its SHA-256 is {digest}, expected {sha256}; "
-            f"restore it from {source}, or read it with read_table"
+            f"restore it from {source}, or read it with read_data"
         )
     return path
 

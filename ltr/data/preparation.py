@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ltr.checks import check_number, check_whole
+from ltr.checks import check_number
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
 from ltr.data.kinds import (
     FORMAT,
-    MOST_VALUES,
     RARE,
     Encoding,
     Kind,
@@ -28,7 +27,6 @@ from ltr.data.kinds import (
     encodings_of,
     kinds_of,
     mean_labels,
-    notes_on,
 )
 from ltr.data.problems import Problem, TableError, unknown
 from ltr.data.times import blocks_of
@@ -39,8 +37,8 @@ _FOLDS = 5  # parts of the training set that get their mean labels from the othe
 class TablePreparation(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, texts, dates and missing values into numeric features.
 
-    `ltr.data.kinds` says which columns become features, and what becomes of them. New rows may have
-    their columns in any order, further columns, missing values, and texts that no training row has.
+    `ltr.data.kinds` says which columns become features, and what becomes of them. New rows may have their columns in
+    any order, further columns, missing values, and texts that no training row has.
 
     Args:
         kinds: ``"number"``, ``"category"``, or the format of a date (as for ``strftime``), by column; the others are
@@ -49,7 +47,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         first_year: first of the hundred years that years of two digits stand for.
         new_values: whether most of the rows to transform may have texts that no training row had. Otherwise such a
             column is an error from ten rows on: it is probably written in another way.
-        most_values: largest number of values of a text column that are features of their own.
         rare: least share of the rows that have a value, or miss one, for a feature of its own.
 
     Attributes:
@@ -83,14 +80,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         decimal: str | None = None,
         first_year: int | None = None,
         new_values: bool = False,
-        most_values: int = MOST_VALUES,
         rare: float = RARE,
     ) -> None:
         self.kinds = kinds
         self.decimal = decimal
         self.first_year = first_year
         self.new_values = new_values
-        self.most_values = most_values
         self.rare = rare
 
     def __sklearn_tags__(self) -> Tags:
@@ -102,12 +97,9 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: ArrayLike | None = None) -> TablePreparation:  # noqa: ANN401 (a frame of any library)
         """Learn from the training rows what becomes of each column.
 
-        Args:
-            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d). It may have missing values.
-            y: labels, (n,), for the mean labels of texts of many values; without them the most frequent values are
-                features of their own. `fit_transform` returns mean labels of a row from other rows only.
+        X is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); y are labels, (n,), for mean
+        labels of texts of many values. `fit_transform` returns mean labels of a row from other rows only.
         """
-        check_whole("most_values", self.most_values, 1)
         check_number("rare", self.rare)
         columns = self._columns(X, reset=True)
         asked = dict(self.kinds or {}) if _framed(X) else dict.fromkeys(columns, "number")
@@ -125,7 +117,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Learn from the columns of the training rows, whose kinds are known, what becomes of each."""
         self.n_features_in_ = len(columns)
         self.feature_names_in_ = np.array(list(columns), dtype=object)
-        self.encodings_, left_out = encodings_of(columns, kinds, y, most_values=self.most_values, rare=self.rare)
+        self.encodings_, left_out = encodings_of(columns, kinds, y, rare=self.rare)
         self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.reason} | left_out
         names = self._names()
         if not names:
@@ -136,7 +128,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
         """Return the features, (n, d), of a table with the columns of the fit, in any order, or of an array."""
-        return self.transform_columns(self._columns(X, reset=False), "X")
+        check_is_fitted(self)
+        return encode(self._columns(X, reset=False), self.encodings_, "X", new_values=self.new_values)
 
     def fit_transform(self, X: Any, y: ArrayLike | None = None) -> NDArray[np.float64]:  # noqa: ANN401
         """Return the features of the training rows, (n, d), with mean labels from other rows."""
@@ -155,12 +148,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return the features of training rows, (n, d), with the mean labels that other rows give them.
 
-        Args:
-            X: their features with the mean labels of all training rows, (n, d).
-            columns: their columns.
-            y: their labels, (n,).
-            groups: the group of each row, such as its query, (n,); mean labels come from other groups.
-            times: the time of each row, (n,); mean labels come from earlier rows.
+        X has those of all training rows. Mean labels come from other groups where rows have groups, (n,), and from
+        earlier rows where they have times, (n,).
         """
         at, found = 0, X
         for one in self.encodings_:
@@ -169,18 +158,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
                 found[:, at] = cross_fitted(columns[one.column], one, y, groups, times)
             at += len(one.names)
         return found
-
-    def transform_columns(
-        self, columns: Mapping[str, Column], where: str, *, new_values: bool | None = None
-    ) -> NDArray[np.float64]:
-        """Return the features, (n, d), of columns by name, from the file `where`."""
-        check_is_fitted(self)
-        allowed = self.new_values if new_values is None else new_values
-        return encode(columns, self.encodings_, where, new_values=allowed)
-
-    def notes(self, columns: Mapping[str, Column]) -> list[str]:
-        """Return what in new rows the training rows did not have, such as other texts, and what it is taken for."""
-        return notes_on(columns, self.encodings_)
 
     def get_feature_names_out(self, input_features: Sequence[str] | None = None) -> NDArray[np.object_]:
         """Return the names of the features, (d,)."""
@@ -236,7 +213,7 @@ def cross_fitted(
 ) -> NDArray[np.float64]:
     """Return the mean labels of training rows, each from the rows in other parts of the training set, (n,).
 
-    The arguments are those of `TablePreparation.cross_fitted`; the first of the blocks of time is cut into parts.
+    With times these are the earlier blocks; the first block is cut into parts.
     """
     column = encoding.read(column)
     _, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)

@@ -44,12 +44,9 @@ class Problem(DataError):  # noqa: N818 (mostly listed, seldom raised)
 
 
 class TableError(DataError):
-    """A table that cannot be used; `problems` are all that is wrong with it.
+    """A table that cannot be used; `problems` are all that is wrong with it, with the file or frame `where`.
 
-    Args:
-        where: path of the file, or name of the frame.
-        problems: at least one.
-        given: lists that the config has already, by key, to which remedies add.
+    Remedies add to the lists that the config has already, which are `given` by key.
 
     Examples:
         >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
@@ -106,12 +103,7 @@ def toml_value(value: object) -> str:
 
 
 def listed(values: Iterable[object], most: int = 5) -> str:
-    """Return the first values, quoted, and how many more there are.
-
-    Examples:
-        >>> listed(["bus", "car", "walk"], 2)
-        "'bus', 'car' and 1 more"
-    """
+    """Return the first values, quoted, and how many more there are: ``'bus', 'car' and 1 more``."""
     texts = [repr(value) if len(str(value)) <= 40 else repr(str(value)[:37] + "...") for value in values]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more

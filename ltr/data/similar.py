@@ -1,13 +1,9 @@
 """Rows that are much closer to each other than rows otherwise are, such as several visits of one patient.
 
-Distances are those of standardised features. Rows are joined in the order of their distances, nearest first, to a tree
-that holds them all (single linkage). Where rows come in groups of similar ones, the lengths of its edges have a gap:
-those within groups are short, those between groups long. Rows that do not come in groups have no gap: shorter and
-longer edges pass into each other, and what the short ones join soon is one large heap.
-
-Rows that are equal have distance 0. In tables of yes and no, or of few whole numbers, rows are equal by chance, and the
-cells of categories are heaps, too. So groups count only if some column of fine values tells most of them apart, and
-varies little within them.
+Rows are joined in the order of the distances of their standardised features to a tree that holds them all (single
+linkage). Where they come in groups of similar rows, the lengths of its edges have a gap: those within groups are short,
+those between groups long. In tables of few different values rows are equal by chance. So groups count only if some
+column of fine values tells most of them apart, and varies little within them.
 """
 
 from __future__ import annotations
@@ -42,16 +38,13 @@ _ROWS = 20_000  # in which similar rows are looked for; of longer tables only eq
 def similar_rows(features: Features) -> IntArray | None:
     """Return the number of each row's group of similar rows, (n,); None where rows do not come in such groups.
 
-    Args:
-        features: (n, d), finite. Tables of more than 20,000 rows are searched for equal rows only.
+    Features are (n, d), finite; those of more than 20,000 rows are searched for equal rows only.
 
     Examples:
         >>> rng = np.random.default_rng(0)
         >>> patients, noise = rng.normal(size=(40, 3)), 0.02 * rng.normal(size=(200, 3))
         >>> len(set(similar_rows(np.repeat(patients, 5, axis=0) + noise)))
         40
-        >>> similar_rows(rng.normal(size=(200, 3))) is None
-        True
     """
     n = len(features)
     first, equal = np.unique(first_equals(features), return_inverse=True)
@@ -110,13 +103,7 @@ def first_equals(features: Features, lists: IntArray | None = None) -> IntArray:
 
 
 def note_on_similar_rows(n: int, groups: int, remedy: str) -> str:
-    """Return the sentence for rows that were found to be similar.
-
-    Args:
-        n: number of rows.
-        groups: number of their groups.
-        remedy: where the column that tells them apart is to be named, such as ``data.group``.
-    """
+    """Return the sentence for n rows that are similar; `remedy` is where to name the column that tells groups apart."""
     return (
         f"{n} rows come in about {groups} groups of similar rows: if those of a group belong together, as visits of "
         f"one patient do, name the column that tells them apart as {remedy}, so that no group is divided"

@@ -9,9 +9,7 @@ are not given are 0. Blank lines and comments are skipped.
   (`ltr.data.tables`).
 * Without queries labels are 0 and 1, or libsvm's -1 and +1.
 
-Features become a dense matrix, into which the file is read piece by piece; one of more than 4 GB is rejected. They are
-float64, or float32 in half the memory where all values are exactly so (whole numbers, halves, ...) or where the caller
-asks for it, which keeps seven digits.
+Features become a dense matrix, into which the file is read piece by piece; one of more than 4 GB is rejected.
 """
 
 from __future__ import annotations
@@ -29,14 +27,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import one_of
-from ltr.data.dataset import DataError, Dataset, Features, checked_features
-from ltr.data.raw_table import feature_names
+from ltr.data.dataset import DataError, Dataset, Features, checked_features, feature_names
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, missing_file
 
 FloatArray = NDArray[np.float64]
 DtypeName = Literal["auto", "float32", "float64"]
-"""Types of the features of sparse text; auto is float32 where no value is rounded, else float64."""
 
 _BLOCK = 1 << 23  # bytes of a file that are parsed at a time
 _LARGEST_INDEX = 2**31 - 1
@@ -60,7 +56,7 @@ def read_svmlight(
     Args:
         path: the file, after which the data set is named.
         features: the features to take, such as those of the training file for a test file; all by default.
-        dtype: type of the features: ``"float64"``, ``"float32"``, or ``"auto"`` for float32 where no value is rounded.
+        dtype: type of the features; ``"auto"`` is float32 where no value is rounded, else float64.
 
     Raises:
         DataError: a missing, empty or malformed file (with the line), or labels or query sizes that break their rules.

@@ -23,20 +23,20 @@ from numpy.typing import NDArray
 
 from ltr.checks import pieces
 from ltr.data.columns import Column
-from ltr.data.dataset import DataError, checked_names
+from ltr.data.dataset import DataError, checked_names, checked_queries
 from ltr.data.forms import have_three_decimals, is_settled
+from ltr.data.problems import TableError, unknown
 from ltr.files import PARQUET, SizeError, check_size, missing_file, parquet_files
 
 if TYPE_CHECKING:
     import pandas as pd
 
 IntArray = NDArray[np.int64]
-Columns = Mapping[str, Any]
-"""Columns by name: each a pandas Series, or anything that NumPy can turn into a 1-D array."""
+TablePath = str | os.PathLike[str]
+"""A table file, or a folder of parquet files whose rows follow each other."""
 
-TablePath = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
-"""A table file, a folder of parquet files, or several parquet files whose rows follow each other."""
-
+FRAME = "(data frame)"
+"""Stands for the path of a table that is in memory."""
 BINARY_SUFFIXES = (*PARQUET, ".xlsx")
 TEXT_SUFFIXES = {".csv": None, ".txt": None, ".dat": None, ".tsv": "\t", ".tab": "\t"}
 """Suffixes of text tables, with the separator where the suffix says it."""
@@ -47,43 +47,66 @@ _SAMPLE = 1000  # rows that tell which columns are numbers in one way only
 
 @dataclass(frozen=True)
 class Reading:
-    """How a text table is to be read, where that is not found out.
+    """How a table file is to be read, where that is not found out.
 
     Args:
-        separator: one character between the fields of a text file.
         decimal: decimal mark, ``"."`` or ``","``, of numbers that could be read with both.
         missing: further texts that stand for missing values, such as ``"?"``.
     """
 
-    separator: str | None = None
     decimal: str | None = None
     missing: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class TableFile:
-    """The columns of a table file in its order, and what was found out about the file, such as its encoding."""
+@dataclass(frozen=True, eq=False)
+class GivenTable:
+    """A table as it was given, in a file or in memory."""
 
-    columns: dict[str, Any]
-    notes: tuple[str, ...] = ()
+    where: str  # path of the file, or `FRAME`
+    columns: dict[str, Column]  # by name, in the order of the table
+    notes: tuple[str, ...] = ()  # what was found out about the file, such as its encoding
+    frame: pd.DataFrame | None = None  # the table in memory
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def own(self) -> pd.DataFrame:
+        """Return all columns unchanged; those of a text file are its fields, which are read again."""
+        import pandas as pd
+
+        if self.frame is not None:
+            return self.frame
+        texts = read_texts(self.where)
+        return pd.DataFrame(texts or {name: column.cells for name, column in self.columns.items()})
+
+    def queries(self, query: str | None) -> NDArray[Any] | None:
+        """Return the ids in the query column, or without one those of a file of sizes beside the table, if any.
+
+        Raises DataError for another column or file.
+        """
+        if query is None:
+            return None if self.frame is not None else queries_beside(self.where, len(self))
+        if query not in self.columns:
+            raise TableError(self.where, [unknown("query column", query, self.columns)])
+        ids = np.asarray(self.columns[query].cells)
+        checked_queries(ids, len(ids), f"{self.where}: column {query!r}")
+        return ids
 
 
-def read_file(
-    path: TablePath,
+def open_table(
+    source: TablePath | pd.DataFrame,
     reading: Reading | None = None,
     *,
-    as_text: bool = False,
     ids: str | None = None,
     texts: Collection[str] = (),
     numbers: Collection[str] | None = None,
     is_feature: Callable[[str], bool] | None = None,
-) -> TableFile:
-    """Read a table file.
+) -> GivenTable:
+    """Read a table from a file, or take it from a pandas frame as it is.
 
     Args:
-        path: the file; a folder of parquet files, or several of them, are one table.
+        source: the file, a folder of parquet files, or a frame.
         reading: how to read it.
-        as_text: return the fields of a text file unchanged.
         ids: a column of ids, whose fields stay as they are.
         texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
@@ -94,44 +117,36 @@ def read_file(
     Raises:
         DataError: a missing, empty or unreadable file, a column name twice, or rows of the wrong length.
     """
+    if not isinstance(source, str | os.PathLike):
+        return GivenTable(FRAME, {str(name): Column(str(name), source[name]) for name in source}, frame=source)
     reading = reading or Reading()
-    files, separator = files_of(path), reading.separator
-    file = files[0]
-    suffix = file.suffix.lower()
-    if separator is not None and (suffix not in TEXT_SUFFIXES or len(separator) != 1):
-        raise DataError(f"separator must be one character, and is for text files only, got {separator!r} for {path}")
+    files, notes = files_of(source), list[str]()
+    suffix = files[0].suffix.lower()
     if suffix in TEXT_SUFFIXES:
-        found = read_text(file, reading, as_text=as_text, ids=ids, texts=texts, numbers=numbers)
+        cells, notes = _read_text(files[0], reading, ids, texts, numbers)
     elif suffix in PARQUET:
-        found = TableFile(_read_parquet(files, is_feature))
+        cells = _read_parquet(files, is_feature)
         sys.modules["pyarrow"].default_memory_pool().release_unused()  # in which it decoded pages
     elif suffix == ".xlsx":
-        found = TableFile(_read_excel(file))
+        cells = _read_excel(files[0])
     else:
         raise DataError(
-            f"{path}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}; "
+            f"{source}: unknown file type {suffix!r}; known are {' '.join((*TEXT_SUFFIXES, *BINARY_SUFFIXES))}; "
             "save the table as one of these"
         )
+    columns = {name: Column(name, values, decimal=reading.decimal) for name, values in cells.items()}
     if reading.missing and suffix not in TEXT_SUFFIXES:
-        found = TableFile({name: _without(column, reading.missing) for name, column in found.columns.items()})
-    if not found.columns or any(len(column) == 0 for column in found.columns.values()):
-        raise DataError(f"{path}: the table has no rows")
-    return found
+        columns = {name: column.without(reading.missing) for name, column in columns.items()}
+    if not columns or any(len(column) == 0 for column in columns.values()):
+        raise DataError(f"{source}: the table has no rows")
+    return GivenTable(str(source), columns, tuple(notes))
 
 
 def files_of(path: TablePath) -> list[Path]:
-    """Return the files of a table: one, or the parquet files of a folder by name, or several as they are given.
-
-    Raises:
-        DataError: a missing or empty file, a folder without parquet files, or several files of another type.
-    """
-    several = not isinstance(path, str | os.PathLike)
-    files = [Path(one) for one in path] if several else [Path(path)]  # type: ignore[union-attr,arg-type]
-    if not several and files[0].is_dir():
-        if not (files := parquet_files(files[0])):
-            raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
-    elif several and (not files or any(file.suffix.lower() not in PARQUET for file in files)):
-        raise DataError(f"several files of a table must be parquet files, at least one, got {path!r:.200}")
+    """Return the files of a table: one, or the parquet files of a folder by name; DataError for a missing one."""
+    files = parquet_files(path) if Path(path).is_dir() else [Path(path)]
+    if not files:
+        raise DataError(f"{path}: is not a file, nor a folder of parquet files, whose names end in .parquet or .pq")
     for file in files:
         if not file.is_file():
             raise DataError(f"{file}: {missing_file(file)}")
@@ -146,7 +161,7 @@ def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dic
     Texts that are numbers in one way only are numbers; `ids` is a column whose fields stay as they are.
 
     Raises:
-        DataError: as for `read_file`.
+        DataError: as for `open_table`.
 
     Examples:
         >>> import tempfile
@@ -156,39 +171,20 @@ def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dic
         ...     {name: column.tolist() for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
-    file = read_file(path, ids=ids)
-    return {name: column if name == ids else _typed(Column(name, column)) for name, column in file.columns.items()}
-
-
-def _without(values: Any, missing: Collection[str]) -> Any:  # noqa: ANN401 (Series or array)
-    """Return a column in which the cells with these texts are missing."""
-    column = Column("", values)
-    return column.cells.mask(np.isin(column.texts.astype(str), list(missing)))
-
-
-def _typed(column: Column) -> Any:  # noqa: ANN401 (Series or array)
-    """Return the cells of a column as numbers where all are, in one way only."""
-    numbers = None if column.codes or column.dashes or column.missing.all() else column.numbers
-    return column.cells if numbers is None else numbers
+    columns = open_table(path, ids=ids).columns
+    return {name: column.cells if name == ids else column.typed for name, column in columns.items()}
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
-    r"""Return the fields of a text table by column, unchanged, empty ones as ``""``; no columns for another file.
+    """Return the fields of a text table by column, unchanged, empty ones as ``""``; no columns for another file.
 
     Raises:
-        DataError: as for `read_file`.
-
-    Examples:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "machines.csv")
-        ...     _ = path.write_text("id,hours\n007,1.50\n \n008,\n")
-        ...     {name: texts.tolist() for name, texts in read_texts(path).items()}
-        {'id': ['007', '008'], 'hours': ['1.50', '']}
+        DataError: as for `open_table`.
     """
     if Path(path).suffix.lower() not in TEXT_SUFFIXES:
         return {}
-    return read_file(path, as_text=True).columns
+    text = _TextFile.of(files_of(path)[0])
+    return text.named(text.parse({"na_filter": False, "dtype": str}))
 
 
 def is_number(text: str) -> bool:
@@ -200,14 +196,12 @@ def is_number(text: str) -> bool:
     return True
 
 
-def queries_beside(path: TablePath, rows: int) -> IntArray | None:
+def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
     """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
 
     Raises:
         DataError: a line that is not a whole number above 0, or sizes that do not add up to the number of rows.
     """
-    if not isinstance(path, str | os.PathLike):
-        return None
     beside = Path(path).with_name(f"{Path(path).name}.query")
     if not beside.is_file():
         return None
@@ -229,75 +223,97 @@ def queries_beside(path: TablePath, rows: int) -> IntArray | None:
 # text
 
 
-def read_text(
-    file: Path,
-    reading: Reading,
-    *,
-    as_text: bool,
-    ids: str | None,
-    texts: Collection[str],
-    numbers: Collection[str] | None,
-) -> TableFile:
-    """Read a text table; the arguments are those of `read_file`."""
+@dataclass(frozen=True)
+class _TextFile:
+    """A text table: how its bytes are text, what divides its fields, and what its first line says."""
+
+    file: Path
+    encoding: str
+    above: int  # number of the header's last line
+    separator: str
+    header: list[str]  # names of the columns, of which the first may be empty
+
+    @classmethod
+    def of(cls, file: Path) -> _TextFile:
+        encoding = _encoding(file)
+        with file.open(encoding=encoding, newline="") as stream:
+            above, line = _header(stream)
+        if not line:
+            raise DataError(f"{file}: the file is empty")
+        separator = TEXT_SUFFIXES[file.suffix.lower()]
+        separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(line, mark)))
+        header = _fields(line, separator)
+        checked_names([header[0] or "\0", *header[1:]], str(file))
+        return cls(file, encoding, above, separator, header)
+
+    def parse(self, options: Mapping[str, Any]) -> pd.DataFrame:
+        """Return what `pandas.read_csv` reads below the header with some options."""
+        import pandas as pd
+
+        common = {"sep": self.separator, "header": None, "names": self.header, "index_col": False}
+        common |= {"skipinitialspace": True, "low_memory": False}
+        with self.file.open(encoding=self.encoding, newline="") as stream:
+            _header(stream)
+            try:
+                return parse_csv(stream, common | dict(options))
+            except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+                if "EOF inside string" not in str(error):
+                    self.check_lengths()
+                rule = f"{self.file}: not a table separated by {self.separator!r}"
+                raise DataError(f"{rule}: {str(error).strip()}") from None
+
+    def named(self, cells: pd.DataFrame) -> dict[str, Any]:
+        """Return columns by name; the first may lack one if it numbers the rows from 0 or 1, as pandas' index does."""
+        if "" in self.header:
+            texts, n = list(map(str, cells[""])), len(cells)
+            if len(self.header) == 1 or all(texts != list(map(str, range(one, one + n))) for one in (0, 1)):
+                raise DataError(f"{self.file}: every column needs a name, got '' for column 1")
+        return dict(cells)
+
+    def check_lengths(self) -> None:
+        """Raise DataError, which names the first lines, if rows have too many or too few fields."""
+        wrong, count = [], len(self.header)
+        with self.file.open(encoding=self.encoding, newline="") as stream:
+            _header(stream)
+            reader, end = _reader(stream, self.separator), self.above
+            for fields in reader:
+                line, end = end + 1, self.above + reader.line_num
+                blank = len(fields) < 2 and not any(field.strip() for field in fields)
+                if not blank and (len(fields) < count or any(field.strip() for field in fields[count:])):
+                    wrong.append(f"line {line} has {len(fields)} fields")
+        if wrong:
+            more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
+            advice = "mend these lines: a field with a separator in it needs quotes around it"
+            raise DataError(f"{self.file}: {', '.join(wrong[:_SHOWN])}{more}, the header {count}; {advice}")
+
+
+def _read_text(
+    file: Path, reading: Reading, ids: str | None, texts: Collection[str], numbers: Collection[str] | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns of a text table, and notes on it; the arguments are those of `open_table`."""
     import pandas as pd
 
-    encoding = _encoding(file)
-    notes = [] if encoding == "utf-8-sig" else [f"read as {_ENCODINGS[encoding]}, for it is not UTF-8"]
-    with file.open(encoding=encoding, newline="") as stream:
-        above, separator, header = _head(stream, file, reading.separator)
-        checked_names([header[0] or "\0", *header[1:]], str(file))  # the first may have no name, that of row numbers
-        names, begin = header, stream.tell()
-        options: dict[str, Any] = {"sep": separator, "header": None, "names": names, "index_col": False}
-        options |= {"skipinitialspace": True, "low_memory": False}
-        options |= {"na_filter": False} if as_text else {"na_values": list(reading.missing)}
-        if not as_text and ids in names:
-            options |= {"converters": {ids: str.strip}}  # ids stay unchanged: 007 is not 7, NA is an id
-        guessed, numbers = numbers is None and not as_text, () if numbers is None else numbers
-        if guessed:
-            numbers = set(_settled(stream, options)).difference(texts)
-            stream.seek(begin)
-        options |= {"dtype": {name: str for name in names if name not in numbers and (as_text or name != ids)}}
-        try:
-            cells = dict(parse_csv(stream, options))
-        except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
-            if "EOF inside string" not in str(error):
-                _check_lengths(file, encoding, separator, names, above)
-            raise DataError(f"{file}: not a table separated by {separator!r}: {str(error).strip()}") from None
-    if not as_text and ids in names:
+    text = _TextFile.of(file)
+    notes = [] if text.encoding == "utf-8-sig" else [f"read as {_ENCODINGS[text.encoding]}, for it is not UTF-8"]
+    options: dict[str, Any] = {"na_values": list(reading.missing)}
+    sure = numbers
+    if sure is None:  # columns whose first rows show numbers that can be read in one way only
+        sample = text.parse({**options, "nrows": _SAMPLE, "dtype": str})
+        sure = {name for name in sample if name not in texts and is_settled(sample[name].dropna().unique().tolist())}
+    if ids in text.header:
+        options["converters"] = {ids: str.strip}  # ids stay unchanged: 007 is not 7, NA is an id
+    options["dtype"] = {name: str for name in text.header if name not in sure and name != ids}
+    cells = text.named(text.parse(options))
+    if cells[text.header[-1]].isna().any():
+        text.check_lengths()
+    if cells.pop("", None) is not None:
+        notes.append("the first column, without a name, holds row numbers: left out")
+    if ids in cells:
         number, different = pd.factorize(cells[ids].replace("", None))  # an id is stored once for all of its rows
         cells[ids] = pd.Series(np.array([*different, None], dtype=object)[number], dtype=object)
-    row_numbers = _row_numbers(cells, names)
-    if "" in names and not row_numbers:
-        raise DataError(f"{file}: every column needs a name, got '' for column 1")
-    if row_numbers:
-        notes.append("the first column, without a name, holds row numbers: left out")
-    columns = {name: cells[name] for name in names if name or as_text}
-    if separator == "," and guessed:
-        columns |= {name: _printed(columns[name]) for name in columns if name != ids and name not in texts}
-    if not as_text and cells[names[-1]].isna().any():
-        _check_lengths(file, encoding, separator, names, above)
-    return TableFile(columns, tuple(notes))
-
-
-def _head(stream: TextIO, file: Path, separator: str | None) -> tuple[int, str, list[str]]:
-    """Return the number of the header's last line, the separator and the fields of the header; stop behind it."""
-    above, header = _header(stream)
-    if not header:
-        raise DataError(f"{file}: the file is empty")
-    separator = separator or TEXT_SUFFIXES[file.suffix.lower()]
-    separator = separator or max(_SEPARATORS, key=lambda mark: len(_fields(header, mark)))
-    return above, separator, _fields(header, separator)
-
-
-def _settled(stream: TextIO, options: dict[str, Any]) -> list[str]:
-    """Return the columns of which the first rows show numbers that can be read in one way only."""
-    import pandas as pd
-
-    try:
-        sample = parse_csv(stream, options | {"nrows": _SAMPLE, "dtype": str, "converters": {}})
-    except (pd.errors.ParserWarning, pd.errors.ParserError):
-        return []
-    return [name for name in sample if is_settled(sample[name].dropna().unique().tolist())]
+    if text.separator == "," and numbers is None:
+        cells |= {name: _printed(cells[name]) for name in cells if name != ids and name not in texts}
+    return cells, notes
 
 
 def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -365,32 +381,6 @@ def _reader(lines: Iterable[str], separator: str) -> Any:  # noqa: ANN401 (csv's
 def _fields(line: str, separator: str) -> list[str]:
     found = next(_reader(io.StringIO(line, newline=""), separator))
     return [" ".join(field.split()) if "\n" in field else field.strip() for field in found]
-
-
-def _row_numbers(columns: Mapping[str, Any], names: Sequence[str]) -> bool:
-    """Return whether the first column has no name and numbers the rows from 0 or 1, as pandas writes its index."""
-    if names[0] != "" or len(names) == 1:
-        return False
-    cells = list(map(str, columns[""].tolist()))
-    return any(cells == list(map(str, range(first, first + len(cells)))) for first in (0, 1))
-
-
-def _check_lengths(file: Path, encoding: str, separator: str, names: Sequence[str], above: int) -> None:
-    """Raise DataError, which names the first lines, if rows have too many or too few fields."""
-    wrong = []
-    with file.open(encoding=encoding, newline="") as stream:
-        _header(stream)
-        reader, end = _reader(stream, separator), above
-        for fields in reader:
-            line, end = end + 1, above + reader.line_num
-            blank = len(fields) < 2 and not any(field.strip() for field in fields)
-            if not blank and (len(fields) < len(names) or any(field.strip() for field in fields[len(names) :])):
-                wrong.append(f"line {line} has {len(fields)} fields")
-    if not wrong:
-        return
-    more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
-    advice = "mend these lines: a field with a separator in it needs quotes around it"
-    raise DataError(f"{file}: {', '.join(wrong[:_SHOWN])}{more}, the header {len(names)}; {advice}")
 
 
 # parquet and workbooks

@@ -98,9 +98,6 @@ def times_of(
     Examples:
         >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
         ['2024-W10', '2024-W09']
-        >>> times_of(Column("week", [3, None, 4]), None)
-        Traceback (most recent call last):
-        ltr.data.problems.Problem: column 'week': times must not be missing, got none in row 2
     """
     if column.nested:
         raise Problem(column.nested)
@@ -151,13 +148,8 @@ def _dates(days: NDArray[np.float64]) -> NDArray[Any]:
 def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> IntArray | None:
     """Return the number of each row's moment, from 0 for the earliest, (n,); None without times.
 
-    Args:
-        time: numbers, or dates as NumPy, pandas or Python have them.
-        n: number of rows.
-        lists: number of each row's list, whose rows must be of one time; None for a single list.
-
-    Raises:
-        DataError: what breaks these rules, a missing or an infinite time, with its row.
+    Times are numbers, or dates as NumPy, pandas or Python have them; the rows of a list, by its number in `lists`, must
+    be of one time. Raises DataError for others, and for a missing or an infinite time, with its row.
 
     Examples:
         >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
@@ -188,15 +180,10 @@ def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> Int
 
 
 def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
-    """Divide rows into consecutive blocks of time, each of whole moments.
+    """Return the number of each row's block of time, from 0 for the earliest, (n,); blocks are of whole moments.
 
-    Args:
-        times: time of each row, (n,): anything that has an order. Rows of the same time are never divided.
-        shares: for each cut, in ascending order, the share of the rows that should be before it, in (0, 1). The cut is
-            made between the two moments where the share before it is nearest.
-
-    Returns:
-        The number of each row's block, from 0 for the earliest, (n,). Cuts between the same two moments are one.
+    For each of some ascending `shares` of the rows, in (0, 1), a cut is made between the two moments where the share
+    before it is nearest. Cuts between the same two moments are one.
 
     Examples:
         >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()

@@ -37,8 +37,7 @@ _LARGEST_LABEL = 2**53  # up to which all integers are doubles
 def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of a run: columns query and document (texts) and score (float64), in the order of the file.
 
-    Raises:
-        DataError: a missing or empty file, a line without its six fields, a score that is not finite, a document twice.
+    Raises DataError for a line without its six fields, a score that is not finite, or a document twice.
     """
     return _read(path, _RUN)
 
@@ -46,9 +45,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
 def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return the lines of qrels: columns query and document (texts) and label (int64), in the order of the file.
 
-    Raises:
-        DataError: a missing or empty file, a line without its four fields, a label that is no integer from -2**53 to
-            2**53, a document twice.
+    Raises DataError for a line without its four fields, a label beyond the integers of 53 bits, or a document twice.
     """
     return _read(path, _QRELS)
 
@@ -61,13 +58,9 @@ def write_run(
     *,
     tag: str = "ltr",
 ) -> None:
-    """Write a run, query by query in the order of their first lines, each from its top.
+    """Write a run, query by query in the order of their first lines, each from its top; scores have all their digits.
 
-    Scores are written with all their digits.
-
-    Raises:
-        DataError: columns of different lengths, queries or documents with white space or a byte order mark, a score
-            that is not finite.
+    Raises DataError for queries or documents with white space or a byte order mark, or a score that is not finite.
 
     Examples:
         >>> import tempfile
@@ -119,14 +112,9 @@ def judged_lists(
 ) -> JudgedLists:
     """Bring a run and its judgements together; queries without judgements are left out, as in trec_eval.
 
-    Args:
-        run: its file, or the frame of `read_run`.
-        qrels: their file, or the frame of `read_qrels`.
-        complete: whether to keep the queries that have judgements but no line in the run, as trec_eval's ``-c`` does.
-
-    Raises:
-        DataError: a file that cannot be used, as for `read_run` and `read_qrels`; no query is left; a document that a
-            query has twice in a frame.
+    They are files, or the frames of `read_run` and `read_qrels`. If `complete`, queries with judgements but without a
+    line in the run are kept, as by trec_eval's ``-c``. Raises DataError where no query is left, or a query has a
+    document twice.
     """
     listed = read_run(run) if isinstance(run, str | os.PathLike) else run
     given = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else qrels

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import ltr.data.named
-from ltr.data import DataError, Dataset, dataset_names, gaussians, half_split, load, read_rows, read_table, read_texts
+from ltr.data import DataError, Dataset, dataset_names, gaussians, half_split, load, read_data, read_rows, read_texts
 from ltr.data.named import FILES, LISTS_BY_QUERY
 from tests.paths import DATA
 
@@ -195,11 +195,11 @@ def save(frame, path):
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".txt", ".dat", ".parquet"])
 def test_every_format_reads_the_same(tmp_path, suffix):
     path = save(ROWS, tmp_path / f"machines{suffix}")
-    data = read_table(path, label="failed", drop=["id"])
+    data = read_data(path, label="failed", drop=["id"])
     assert (data.name, data.feature_names) == ("machines", ("hours", "loud"))
     assert data.X.tolist() == X
     assert data.y.tolist() == [0, 1, 0]
-    assert read_table(path, label="failed", features=["loud", "hours"]).X.tolist() == [row[::-1] for row in X]
+    assert read_data(path, label="failed", features=["loud", "hours"]).X.tolist() == [row[::-1] for row in X]
     # prediction finds columns by name in a file of another order, with columns more and no label
     other = save(ROWS[["loud", "id", "hours"]], tmp_path / f"later{suffix}")
     np.testing.assert_array_equal(read_rows(other, data.feature_names)[0], data.X)
@@ -221,7 +221,7 @@ def test_every_format_reads_the_same(tmp_path, suffix):
 def test_text_that_means_the_same(tmp_path, text):
     path = tmp_path / "t.csv"
     path.write_bytes(text.encode())
-    data = read_table(path, label="y")
+    data = read_data(path, label="y")
     assert (data.feature_names, data.X.tolist(), data.y.tolist()) == (("a",), [[1.0], [2.0]], [0, 1])
 
 
@@ -255,26 +255,24 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
 )
 def test_bad_tables_are_explained(tmp_path, text, options, message):
     with pytest.raises(DataError, match=message):
-        read_table(write(tmp_path, text), **{"label": "y", **options})
+        read_data(write(tmp_path, text), **{"label": "y", **options})
 
 
 def test_bad_files_are_explained(tmp_path):
     with pytest.raises(DataError, match=r"none.csv: no such file"):
-        read_table(tmp_path / "none.csv", label="y")
+        read_data(tmp_path / "none.csv", label="y")
     with pytest.raises(DataError, match="is not a file"):
-        read_table(tmp_path, label="y")
+        read_data(tmp_path, label="y")
     with pytest.raises(DataError, match=r"unknown file type '.xls'; known are .csv .* save the table as one of these"):
-        read_table(write(tmp_path, "x", "t.xls"), label="y")
+        read_data(write(tmp_path, "x", "t.xls"), label="y")
     with pytest.raises(DataError, match=r"t\.xlsx: not a workbook"):
-        read_table(write(tmp_path, "x", "t.xlsx"), label="y")
-    with pytest.raises(DataError, match="separator must be one character, and is for text files only"):
-        read_table(write(tmp_path, "x", "u.xlsx"), label="y", separator=",")
+        read_data(write(tmp_path, "x", "t.xlsx"), label="y")
     (tmp_path / "zeros.csv").write_bytes(b"a,y\n\0,0\n")
     with pytest.raises(DataError, match="not a text table: it has bytes of zero"):
-        read_table(tmp_path / "zeros.csv", label="y")
+        read_data(tmp_path / "zeros.csv", label="y")
     pytest.importorskip("pyarrow")
     with pytest.raises(DataError, match="not a parquet file"):
-        read_table(write(tmp_path, "x", "t.parquet"), label="y")
+        read_data(write(tmp_path, "x", "t.parquet"), label="y")
 
 
 def test_nullable_and_categorical_columns(tmp_path):
@@ -282,10 +280,10 @@ def test_nullable_and_categorical_columns(tmp_path):
     columns = {"a": pd.array([1, None], dtype="Int64"), "b": pd.Categorical([3, 4]), "c": pd.Categorical(["u", "v"])}
     pd.DataFrame(columns | {"y": [0, 1]}).to_parquet(tmp_path / "t.parquet")
     with pytest.raises(DataError, match="got nan in column 'a', row 2"):
-        read_table(tmp_path / "t.parquet", label="y", features=["a"])
+        read_data(tmp_path / "t.parquet", label="y", features=["a"])
     with pytest.raises(DataError, match="column 'c' must hold numbers, got 'u' in row 1"):
-        read_table(tmp_path / "t.parquet", label="y", features=["c"])
-    assert read_table(tmp_path / "t.parquet", label="y", features=["b"]).X.tolist() == [[3], [4]]
+        read_data(tmp_path / "t.parquet", label="y", features=["c"])
+    assert read_data(tmp_path / "t.parquet", label="y", features=["b"]).X.tolist() == [[3], [4]]
 
 
 # --- splits ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import ltr.checks
 import ltr.data.similar
 import ltr.data.svmlight
 import ltr.fitting.observations
-from ltr.data import DataError, Dataset, read_svmlight, read_table
+from ltr.data import DataError, Dataset, read_data, read_svmlight
 from ltr.data.dataset import checked_features
 from ltr.data.similar import first_equals, similar_rows
 from ltr.data.tables import read_rows
@@ -197,7 +197,7 @@ def test_parquet_is_read_into_one_matrix_of_float32(tmp_path, group, pieces_of_s
     X, y = table()
     query = [f"q{row // 10}" for row in range(len(y))]
     path = parquet(tmp_path / "t.parquet", X, y, query, row_group_size=group)
-    data = read_table(path, label="y", query="query")
+    data = read_data(path, label="y", query="query")
     assert data.X.dtype == np.float32
     assert data.X.flags.c_contiguous
     np.testing.assert_array_equal(data.X, X)
@@ -207,23 +207,24 @@ def test_parquet_is_read_into_one_matrix_of_float32(tmp_path, group, pieces_of_s
     np.testing.assert_array_equal(rows, X[:, [2, 0]])
     assert ids.tolist() == query
     wide = parquet(tmp_path / "wide.parquet", np.tile(X, 11).astype(np.float64), y)  # more columns than at a time
-    np.testing.assert_array_equal(read_table(wide, label="y").X, np.tile(X, 11))
+    np.testing.assert_array_equal(read_data(wide, label="y").X, np.tile(X, 11))
 
 
-def test_a_folder_and_a_list_of_parquet_files_are_one_table(tmp_path):
+def test_a_folder_of_parquet_files_is_one_table(tmp_path):
     X, y = table()
-    whole = read_table(parquet(tmp_path / "whole.parquet", X, y), label="y")
+    whole = read_data(parquet(tmp_path / "whole.parquet", X, y), label="y")
     folder = tmp_path / "parts"
     folder.mkdir()
     (folder / "_SUCCESS").write_text("")
     (folder / ".part-1.parquet.crc").write_bytes(b"0")
-    paths = [parquet(folder / f"part-{k}.parquet", X[k::3], y[k::3]) for k in range(3)]
+    for k in range(3):
+        parquet(folder / f"part-{k}.parquet", X[k::3], y[k::3])
     order = np.concatenate([np.arange(len(y))[k::3] for k in range(3)])
-    for data in (read_table(folder, label="y"), read_table(paths, label="y")):
-        np.testing.assert_array_equal(data.X, whole.X[order])
-        np.testing.assert_array_equal(data.y, whole.y[order])
-        assert data.X.dtype == np.float32
-    assert read_table(folder, label="y").name == "parts"
+    data = read_data(folder, label="y")
+    np.testing.assert_array_equal(data.X, whole.X[order])
+    np.testing.assert_array_equal(data.y, whole.y[order])
+    assert data.X.dtype == np.float32
+    assert data.name == "parts"
     np.testing.assert_array_equal(read_rows(folder, ["f1"])[0], X[order][:, [1]])
 
 

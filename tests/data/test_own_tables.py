@@ -15,12 +15,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ltr.data import DataError, Reading, Roles, TableError, TablePreparation, read_columns, read_raw_table, read_table
+from ltr.data import DataError, Reading, Roles, TableError, TablePreparation, read_columns, read_data, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.forms import ISO, DateForm
-from ltr.data.kinds import kinds_of
+from ltr.data.kinds import kinds_of, notes_on
 from ltr.data.labels import labels_of
-from ltr.data.raw_table import table_of
 from ltr.rankers import LogisticRegressionRanker
 from scripts.messy_table import messy_table, save
 from tests.paths import ROOT
@@ -225,7 +224,7 @@ def test_unseen_texts_and_missing_values_are_noted():
     preparation = TablePreparation().fit(train)
     new = {"mode": ["boat", None, "car"], "age": [None, 7, 8]}
     np.testing.assert_array_equal(preparation.transform(new), [[0, 3], [0, 7], [1, 8]])
-    assert preparation.notes(columns(new)) == [
+    assert notes_on(columns(new), preparation.encodings_) == [
         "column 'mode': missing in 1 rows, taken as 'bus'",
         "column 'mode': 'boat' in 1 rows, new since training, taken as 'bus'",
         "column 'age': missing in 1 rows, taken as the training median 3",
@@ -266,7 +265,7 @@ def test_encodings_of_files(tmp_path, encoding):
 
 def test_row_numbers_without_a_name_are_left_out(tmp_path):
     pd.DataFrame({"row": [3.0, 4.0], "y": [0, 1]}).to_csv(tmp_path / "t.csv")
-    assert read_table(tmp_path / "t.csv", label="y").feature_names == ("row",)
+    assert read_data(tmp_path / "t.csv", label="y").feature_names == ("row",)
 
 
 # --- damaged tables: every problem in one message, with what solves it ---------------------------------------------
@@ -357,7 +356,7 @@ def test_every_remedy_that_is_named_works_when_pasted(name, survey, tmp_path, mo
     for problem in table.problems:
         for remedy in problem.remedies:
             if remedy.key:
-                line = remedy.text(table.given).removesuffix(f" {remedy.effect}")
+                line = remedy.text(table.error.given).removesuffix(f" {remedy.effect}")
                 assert problem.text not in checked([line])[1]
     code, error = checked([])
     lines = error.partition("lines for the config:\n  [data]\n")[2].splitlines()
@@ -514,13 +513,6 @@ def test_columns_that_options_misspell_are_all_named(survey, tmp_path, monkeypat
         "exact.constraints: 'age >= 2*edcu': there is no column 'edcu' (did you mean 'educ'?)",
     ):
         assert problem in said
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_names_of_features_are_known_before_they_are_made(survey, seed):
-    table = table_of(dict(survey), "survey", Roles(label="affair"))
-    rows = np.random.default_rng(seed).permutation(len(survey))[:150]
-    assert table.feature_names(rows) == table.preparation(rows).get_feature_names_out().tolist()
 
 
 def test_the_page_shows_what_the_commands_print(tmp_path, monkeypatch, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import DataError, read_data, read_rows, read_table
+from ltr.data import DataError, read_data, read_rows
 from ltr.data.dataset import checked_labels
 from tests.data.test_svmlight import written
 
@@ -12,7 +12,7 @@ CSV = "shop,price,sold\nb,3,0\na,2.5,4\nb,9,1\n"
 
 
 def test_a_column_tells_the_queries_in_any_order(tmp_path):
-    data = read_table(written(tmp_path, CSV, name="table.csv"), label="sold", query="shop")
+    data = read_data(written(tmp_path, CSV, name="table.csv"), label="sold", query="shop")
     assert (data.feature_names, data.y.tolist()) == (("price",), [0, 4, 1])
     assert (data.qid.tolist(), data.query_ids.tolist()) == ([0, 1, 0], ["b", "a"])
     X, ids = read_rows(tmp_path / "table.csv", ["price"], query="shop")
@@ -21,16 +21,16 @@ def test_a_column_tells_the_queries_in_any_order(tmp_path):
 
 def test_ids_in_text_tables_stay_as_they_stand_there(tmp_path):
     text = "q,a,y\n007,1,0\n7,2,1\n7,3,0\n18446744073709551617,3,0\n"
-    data = read_table(written(tmp_path, text, name="table.csv"), label="y", query="q")
+    data = read_data(written(tmp_path, text, name="table.csv"), label="y", query="q")
     assert data.query_ids.tolist() == ["007", "7", "18446744073709551617"]
 
 
 def test_sizes_beside_a_table_tell_the_queries(tmp_path):
-    data = read_table(written(tmp_path, CSV, "2\n1\n", "table.csv"), label="sold", drop=["shop"])
+    data = read_data(written(tmp_path, CSV, "2\n1\n", "table.csv"), label="sold", drop=["shop"])
     assert data.qid.tolist() == [0, 0, 1]
     assert read_rows(tmp_path / "table.csv", ["price"])[1].tolist() == [0, 0, 1]
     with pytest.raises(DataError, match=r"table.csv.query: query sizes must add up to the 3 rows of the data, got 4"):
-        read_table(written(tmp_path, CSV, "2\n2\n", "table.csv"), label="sold", drop=["shop"])
+        read_data(written(tmp_path, CSV, "2\n2\n", "table.csv"), label="sold", drop=["shop"])
 
 
 def saved(columns, folder):
@@ -70,7 +70,7 @@ def test_pandas_types_of_its_own(tmp_path):
 def test_bad_columns_are_named(columns, options, message, tmp_path):
     frame = {"a": [1.0, 2.0, 3.0], "y": [0, 1, 2], **columns}
     with pytest.raises(DataError) as error:
-        read_table(saved(frame, tmp_path), **{"label": "y", "query": "q", **options})
+        read_data(saved(frame, tmp_path), **{"label": "y", "query": "q", **options})
     assert message in str(error.value)
 
 

@@ -22,7 +22,7 @@ from trainers.config import load_config
 from trainers.config.sections import DataConfig
 from trainers.run.folder import find_run
 from trainers.run.predict import explain_rows, ranker_of
-from trainers.run.rows import rows_of
+from trainers.run.rows import read_rows_for
 from trainers.task.data import split_of
 
 CONFIG = (
@@ -48,7 +48,7 @@ def trained(rows, keys="", separator=","):
 def scores(run, rows, separator=","):
     """Return the scores of rows of a file, in their order."""
     write("new.csv", rows, separator)
-    found = rows_of(run, Path("new.csv"))
+    found = read_rows_for(run, Path("new.csv"), card=False)
     return ranker_of(run).decision_function(found.table)
 
 

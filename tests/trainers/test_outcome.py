@@ -11,6 +11,7 @@ from ltr.answer import Evidence
 from ltr.answer.evidence import place_in_list
 from ltr.answer.page import number
 from ltr.data import DataError
+from ltr.data.columns import columns_of
 from tests.tiers import examples
 from trainers.cli import main
 from trainers.ranking_files import read_evidence
@@ -190,7 +191,7 @@ def test_first_rows_of_lists_by_brute_force():
     ],
 )
 def test_labels_that_came_are_read_as_those_of_the_run(cells, positive, expected):
-    np.testing.assert_array_equal(labels_that_came({"y": cells}, "y", positive, "t"), expected)
+    np.testing.assert_array_equal(labels_that_came(columns_of({"y": cells}), "y", positive, "t"), expected)
 
 
 def test_files_and_frames_say_the_same(results, tmp_path, capsys):

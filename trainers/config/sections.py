@@ -40,7 +40,7 @@ from ltr.checks import (
 )
 from ltr.data import DataError, FormatName, Reading, Roles, dataset_names, format_of
 from ltr.data.named import LISTS_BY_QUERY
-from ltr.data.raw_table import COLUMN_ROLES
+from ltr.data.tables import COLUMN_ROLES
 from ltr.estimator_names import EstimatorName
 from ltr.exact import METHODS, Limits, RerankProblem
 from ltr.exact.cards import MOST_QUESTIONS, CardProblem

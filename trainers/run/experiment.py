@@ -107,10 +107,9 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
     check_lists(config, split.labels)
     check_columns(config, split)
     table = None if split.tables is None else split.tables[0]
-    frames = {} if split.frames is None else {"path": split.frames[0]}
-    if table is not None and (problems := list(problems_of_answer(table, config, frames.get("path")))):
+    if table is not None and (problems := list(problems_of_answer(table, config))):
         raise TableError(table.where, problems)
-    if config.answer.new is not None and (raw := rows_to_rank(config, table, frames)) is not None:
+    if config.answer.new is not None and (raw := rows_to_rank(config, table)) is not None:
         encodings = encodings_of_features(split.preparation, split.feature_names)
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
     return config, split

@@ -36,7 +36,7 @@ from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
-from trainers.task.raw import raw_columns, raw_texts
+from trainers.task.raw import own_rows, raw_columns
 
 _FREE_SECONDS, _TRACKED = 5.0, 0.05  # that points of a curve may take: seconds, and beyond them share of the time
 _SECONDS_BETWEEN_CHECKPOINTS = 5.0
@@ -160,7 +160,7 @@ def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: Card
     rows = [part.rows for _, part in split.parts]
     if split.tables is not None:
         rows = [table.in_file(members) for table, members in zip(split.tables, rows, strict=True)]
-    parts = zip(("training", "test"), raw_columns(split), raw_texts(options, split), rows, strict=True)
+    parts = zip(("training", "test"), raw_columns(split), own_rows(split), rows, strict=True)
     write_card(replace(card, missing=tuple(options.missing)), ranker, folder.path, [Listed(*part) for part in parts])
 
 

@@ -23,7 +23,7 @@ from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
 from ltr.data.kinds import notes_on
-from ltr.data.table_files import read_file
+from ltr.data.table_files import open_table
 from ltr.data.times import Times, times_of
 from ltr.rankers import Choice
 from ltr.statistics import RankStatistic
@@ -201,23 +201,21 @@ def came_of(
         where = str(given)
         if format_of(given) == "svmlight":
             raise DataError(f"{where}: outcomes are read from tables, in which a column says what came")
-        columns = read_file(given, options.reading, ids=options.query).columns
     else:
-        where, columns = "frame", {name: given[name] for name in given}
-    query = options.query
+        where = "frame"
+    columns, query = open_table(given, options.reading, ids=options.query).columns, options.query
     ids, times = _units(run, options, columns, where)
-    frame = pd.DataFrame(dict(columns))
+    frame = pd.DataFrame({name: column.cells for name, column in columns.items()})
 
     @functools.cache
     def scores_of(method: str) -> FloatArray:
         ranker = read_ranker(run.path, method)
         if (preparation := ranker.preparation_) is not None:
             preparation.new_values = new_values
-            cells = {name: Column(name, columns[name]) for name in columns}
-            for text in notes_on(cells, preparation.encodings_):
+            for text in notes_on(columns, preparation.encodings_):
                 note(f"{where}: {text}")
         try:
-            ranked = ranker.rank(frame, None if ids is None else np.asarray(columns[str(query)])).sort_index()
+            ranked = ranker.rank(frame, None if ids is None else np.asarray(columns[str(query)].cells)).sort_index()
         except TableError as error:
             raise TableError(where, error.problems) from None
         return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
@@ -228,12 +226,12 @@ def came_of(
     return Came(labels_that_came(columns, label, own.get("positive"), where), ids, times, scores_of)
 
 
-def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str | None, where: str) -> FloatArray:
+def labels_that_came(columns: Mapping[str, Column], name: str | None, positive: str | None, where: str) -> FloatArray:
     """Return the labels in a column of outcomes, read as those of the run were; NaN where there is none."""
     if name is None or name not in columns:
         lacks = "" if name is None else f"no column {name!r} that says what came; "
         raise DataError(f"{where}: {lacks}name the column that says what came: --label COLUMN")
-    column = Column(name, columns[name])
+    column = columns[name]
     if column.missing.all():
         raise DataError(f"{where}: column {name!r} says of no row what came")
     if positive is not None:
@@ -250,7 +248,7 @@ def labels_that_came(columns: Mapping[str, Any], name: str | None, positive: str
 
 
 def _units(
-    run: RunFolder, options: DataConfig, columns: Mapping[str, Any], where: str
+    run: RunFolder, options: DataConfig, columns: Mapping[str, Column], where: str
 ) -> tuple[IntArray | None, Times | None]:
     """Return the number of each row's query, where the run has queries, and its time, where the rows have one."""
     query, ids, times = options.query, None, None
@@ -258,11 +256,11 @@ def _units(
         if query not in columns:
             named = "" if query is None else f" {query!r}"
             raise DataError(f"{where}: outcomes need the query of each row in a column{named}")
-        given = np.asarray(columns[str(query)])
+        given = np.asarray(columns[str(query)].cells)
         ids = checked_queries(given, len(given), f"column {query!r}")[0]
     if options.time in columns:
-        column = Column(str(options.time), columns[str(options.time)])
         try:
+            column = columns[str(options.time)]
             times = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
         except DataError as error:
             raise DataError(f"{where}: {error}") from None

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from ltr.answer import Evidence, ListFront, RowRanges, headline
 from ltr.data.columns import Column
+from ltr.data.table_files import GivenTable
 from ltr.display.figures import ranked_list_figure
 from trainers.config import CARD, EXACT, Config
 from trainers.files import write_atomic
@@ -78,7 +79,7 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
     ranges = None if row.ranges is None else RowRanges.from_dict(row.ranges)
     front = None if row.front is None else ListFront.from_dict(row.front)
     learned = replace(learned, demands=tuple(demand_lines(row.demands)), ranges=ranges, front=front)
-    raw = rows_to_rank(config, table, {} if split.frames is None else {"path": split.frames[0]})
+    raw = rows_to_rank(config, table)
     if raw is not None:
         return ranking_of(config, ranker, evidence, learned, raw)
     return ranking_of(config, ranker, evidence, learned, _test_rows(config, split), split.test.X)
@@ -86,12 +87,13 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
 
 def _test_rows(config: Config, split: Split) -> RawRows:
     """Return the rows of the test set as the list has them."""
-    rows, test = test_rows(config.data, split), split.test
+    test = split.test
     if split.tables is not None:
-        return replace(labelled("test", split.tables[1], test.rows, lambda: rows), own=lambda: rows)
+        return labelled("test", split.tables[1], test.rows)
     columns = {name: Column(name, test.X[:, at]) for at, name in enumerate(split.feature_names)}
-    where = str(config.data.name or config.data.path)
-    return RawRows("test", where, columns, test.rows + 1, lambda: rows, test.qid)
+    frame = test_rows(split).reindex(range(1 + test.rows.max()))  # other rows of the file are empty
+    given = GivenTable(str(config.data.name or config.data.path), columns, frame=frame)
+    return RawRows("test", given, test.rows, columns, test.qid)
 
 
 def write_overview(context: Context, results: Results | None) -> None:

@@ -25,7 +25,7 @@ from trainers.config import CARD
 from trainers.files import Json, RunError, csv_text, reading, to_json, writing
 from trainers.run.folder import PAGE, RunFolder
 from trainers.run.methods import load_ranker
-from trainers.run.rows import Rows, method_of, read_rows_for, rows_of
+from trainers.run.rows import Rows, method_of, read_rows_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -130,7 +130,7 @@ def explain_rows(
     `RunError` says that the run lacks the page that it takes.
     """
     ranker = ranker_of(run, method)
-    rows = rows_of(run, data, new_values=new_values) if rows is None else rows
+    rows = read_rows_for(run, data, card=False, new_values=new_values) if rows is None else rows
     for text in rows.notes:
         note(text)
     table = rows.table.set_axis(range(1, len(rows.table) + 1))

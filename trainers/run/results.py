@@ -226,7 +226,7 @@ class Results:
         import pandas as pd
 
         task, ranker = self._source.task, self.rankers[method]
-        split, rows, test = task.split, test_rows(task.config.data, task.split), task.split.test
+        split, rows, test = task.split, test_rows(task.split), task.split.test
         if method == CARD:
             found = ranker.rank(rows.reset_index(drop=True))
         else:

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data import DataError, Reading, format_of, read_rows
-from ltr.data.columns import Column
 from ltr.data.dataset import Features
-from ltr.data.kinds import encode, encodings_in, notes_on
-from ltr.data.table_files import queries_beside, read_file
-from ltr.data.tables import ids_of
+from ltr.data.kinds import Encoding, encode, encodings_in, notes_on
+from ltr.data.table_files import open_table
 from trainers.config import AUTO, CARD, EXACT
-from trainers.files import Json, RunError, reading
+from trainers.files import RunError, reading
 from trainers.run.folder import RunFolder
 
 if TYPE_CHECKING:
@@ -36,60 +33,38 @@ class Rows:
 def read_rows_for(
     run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
 ) -> Rows:
-    """Read the rows of a file for a method of a run: as features, or for a card that may rank them as they are."""
-    if not (card and method_of(run, method) == CARD and format_of(data) == "table"):
-        return rows_of(run, data, new_values=new_values)
-    import pandas as pd
+    """Read the rows of a file for a method of a run: as features, or for a `card` that ranks them as they are.
 
-    with reading(run.origin):
-        how = _reading_of(run.facts["data"])
-    return Rows(pd.DataFrame(read_file(data, how, numbers=()).columns))
-
-
-def rows_of(run: RunFolder, data: Path, *, new_values: bool = False) -> Rows:
-    """Read the features of a file's rows by name, prepared as the training rows were.
-
-    Queries are found where the training data had theirs: in the query column of a table, in the lines of a sparse file,
-    or in the file of sizes beside it. With `new_values` most rows may have texts that no training row had.
+    Features are prepared as those of the training rows were. Queries are found where the training data had theirs: in
+    the query column of a table, in the lines of a sparse file, or in the file of sizes beside it. With `new_values`
+    most rows may have texts that no training row had.
     """
     import pandas as pd
 
     with reading(run.origin):
         facts = run.facts["data"]
-        features, by_query, column = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
+        features, by_query, query = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
+        how = Reading(missing=tuple(facts.get("reading", {}).get("missing", ())))
+    if card and method_of(run, method) == CARD and format_of(data) == "table":
+        columns = open_table(data, how, numbers=()).columns
+        return Rows(pd.DataFrame({name: column.cells for name, column in columns.items()}))
+    encodings: tuple[Encoding, ...] = ()
+    notes: list[str] = []
     X: Features
     if run.preparation.exists():
-        X, ids, notes, dates = _prepared_rows(run, data, facts, new_values=new_values)
+        with reading(run.preparation):
+            encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
+        given = open_table(data, how, ids=query, numbers={one.column for one in encodings if one.plain})
+        X = encode(given.columns, encodings, str(data), new_values=new_values)
+        ids = given.queries(query)
+        notes = [f"{data}: {text}" for text in notes_on(given.columns, encodings)]
     else:
-        notes, dates = [], []
-        X, ids = read_rows(data, features, query=column, dtype=facts.get("dtype", "auto"))
+        X, ids = read_rows(data, features, query=query, dtype=facts.get("dtype", "auto"))
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
     table = pd.DataFrame(X, columns=features, copy=False)
-    return Rows(table, ids if by_query else None, tuple(notes), tuple(dates))
-
-
-def _reading_of(facts: Json) -> Reading:
-    """Return how the table of a run was read, from the facts of its data."""
-    return Reading(missing=tuple(facts.get("reading", {}).get("missing", ())))
-
-
-def _prepared_rows(
-    run: RunFolder, data: Path, facts: Json, *, new_values: bool
-) -> tuple[NDArray[np.float64], NDArray[Any] | None, list[str], list[str]]:
-    """Return the features and query ids of a table's rows, notes on them, and the features that count days."""
-    with reading(run.preparation):
-        encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
-        how = _reading_of(facts)
-    query = facts.get("query")
-    plain = {one.column for one in encodings if one.plain}
-    file = read_file(data, how, ids=query, numbers=plain)
-    columns = {name: Column(name, values) for name, values in file.columns.items()}
-    X = encode(columns, encodings, str(data), new_values=new_values)
-    ids = queries_beside(data, len(X)) if query is None else ids_of(file.columns, str(data), query)
-    notes = [f"{data}: {text}" for text in notes_on(columns, encodings)]
-    return X, ids, notes, [one.names[0] for one in encodings if one.is_date]
+    return Rows(table, ids if by_query else None, tuple(notes), tuple(one.names[0] for one in encodings if one.is_date))
 
 
 def method_of(run: RunFolder, method: str | None) -> str:

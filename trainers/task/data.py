@@ -12,17 +12,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
-from ltr.data.dataset import Features, checked_groups, checked_names, labels_agree
-from ltr.data.kinds import Kind, MeanEncoding
+from ltr.data import DataError, Dataset, Roles, Table, half_split, load, load_test, read_data, read_raw_table
+from ltr.data.dataset import Features, checked_names, labels_agree
+from ltr.data.kinds import Kind, MeanEncoding, encode
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
-from ltr.data.raw_table import Roles, table_of
 from ltr.data.tables import is_table
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-FRAME = "(data frame)"
-"""Stands in a config for the path of a table that is in memory."""
 PATHS = ("path", "test_path", "validation_path")
 """Keys of the config's data that name files, or frames in memory."""
 
@@ -98,7 +95,6 @@ class Split:
     preparation: TablePreparation | None = None  # what made features of the columns of the user's table
     notes: tuple[str, ...] = ()  # what was found out about that table
     tables: tuple[Table, Table] | None = None  # the user's tables as they are, in which both sets have their rows
-    frames: tuple[pd.DataFrame, pd.DataFrame] | None = None  # likewise, where they were given as frames
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
@@ -122,21 +118,13 @@ class Source(NamedTuple):
     data: Dataset | Table  # the data, which are split where there is no test set
     test: Dataset | Table | None = None  # the test set, where it has a file of its own
     validation: Dataset | Table | None = None  # the validation set, likewise
-    frames: Mapping[str, pd.DataFrame] | None = None  # what the tables were made of, by key, if not of files
-
-    @property
-    def tables(self) -> tuple[Table, Table | None, Table | None] | None:
-        """The tables, where the data are the user's own table."""
-        return self[:3] if isinstance(self.data, Table) else None  # type: ignore[return-value]
 
     @property
     def sha256(self) -> str:
         """One hash of all of them: of their arrays where all columns are numbers, else of the tables' content."""
-        if self.tables is None:
-            return _sha256(*self[:3])  # type: ignore[arg-type]
-        tables = [one for one in self.tables if one is not None]
+        tables = [one for one in self if isinstance(one, Table)]
         if all(one.plain and one.weights is None and one.groups is None and one.times is None for one in tables):
-            return _sha256(*(one.dataset() for one in tables))
+            return _sha256(*(one.dataset() if isinstance(one, Table) else one for one in self if one is not None))
         return hashlib.sha256("".join(one.sha256() for one in tables).encode()).hexdigest()
 
 
@@ -157,14 +145,6 @@ def is_quick(options: DataConfig) -> bool:
     return options.name not in SLOW if options.path is None else _is_own_table(options)
 
 
-def training_rows(options: DataConfig, seed: int, source: Source) -> IntArray | slice:
-    """Return the rows of the training set, as `split_of` takes them."""
-    if isinstance(source.data, Table) and source.data.plain:
-        source.data.dataset()  # which checks the range of the numbers
-    seed = seed if options.split_seed is None else options.split_seed
-    return slice(None) if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)[0]
-
-
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
     """Split the data that a config's section describes, unless a test set comes with them.
 
@@ -173,27 +153,16 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     """
     seed = seed if options.split_seed is None else options.split_seed
     source = read_source(options) if source is None else source
-    found: dict[str, Any] = {}
-    plain = source.data.dataset() if isinstance(source.data, Table) and source.data.plain else None
+    if isinstance(source.data, Table) and source.data.plain:
+        source.data.dataset()  # which checks the range of the numbers
     rows = None if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)
-    if source.tables is not None:
-        table, other, third = source.tables
-        training = slice(None) if rows is None else rows[0]
-        preparation = table.preparation(training)
-        data = _prepared(table, preparation, training) if plain is None else plain
-        test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-        numbers = table.in_file(np.arange(data.n)[training])
-        left_out = ", ".join(f"{name!r} ({reason})" for name, reason in preparation.left_out_.items())
-        notes = [f"left out: {left_out}" if left_out else None]
-        notes.append(note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers))
-        notes.append(note_on_repeats(table, table if other is None else other, rows))
-        found = {"preparation": preparation, "notes": (*table.notes, *filter(None, notes))}
-        found["tables"] = (table, table if other is None else other)
-        if source.frames is not None:
-            found["frames"] = (source.frames["path"], source.frames.get("test_path", source.frames["path"]))
+    table, other = None, None
+    if isinstance(source.data, Table):
+        (data, test, validation), found = _featured(source, rows)
+        table, other = found["tables"]
     else:
-        data, test, validation = source[:3]  # type: ignore[assignment]
-    table, other = found.get("tables", (None, None))
+        data, test, validation = cast("_Sets", source)
+        found = {}
     facts: dict[str, Any] = {"name": data.name, "rows": data.n, "positives": data.n_pos, "sha256": source.sha256}
     if rows is None:
         assert test is not None
@@ -209,8 +178,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
         train = _weighted(train, table, options.positive_weight)
     if options.weight is not None:
         facts["weight"] = options.weight
-    if table is not None and (groups := _numbered_groups(table)) is not None:
-        facts |= {"group": options.group, "groups": len(np.unique(groups))}
+    if table is not None and table.group_numbers is not None:
+        facts |= {"group": options.group, "groups": len(np.unique(table.group_numbers))}
     if train.times is not None and held.times is not None:
         facts |= {"time": options.time, "times": {"train": train.times.span, "test": held.times.span}}
         found["notes"] = (*found["notes"], *_notes_on_times(options, train, held))
@@ -233,11 +202,33 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     return Split(train, held, data.feature_names, facts, **found)
 
 
+_Sets = tuple[Dataset, Dataset | None, Dataset | None]
+
+
+def _featured(source: Source, rows: Sequence[IntArray] | None) -> tuple[_Sets, dict[str, Any]]:
+    """Return the tables as data sets of features, and what a `Split` says about them."""
+    table, other, third = cast("tuple[Table, Table | None, Table | None]", source)
+    training = slice(None) if rows is None else rows[0]
+    preparation = table.preparation(training)
+    data = _prepared(table, preparation, training)
+    test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
+    other = table if other is None else other
+    numbers = table.in_file(np.arange(data.n)[training])
+    left_out = ", ".join(f"{name!r} ({reason})" for name, reason in preparation.left_out_.items())
+    notes = [
+        *table.notes,
+        f"left out: {left_out}" if left_out else None,
+        note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers),
+        note_on_repeats(table, other, rows),
+    ]
+    found = {"preparation": preparation, "notes": tuple(filter(None, notes)), "tables": (table, other)}
+    return (data, test, validation), found
+
+
 def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparation]:
     """Return all labelled rows of a table as a training set, with what makes features of its columns."""
     preparation = table.preparation(slice(None))
-    data = table.dataset() if table.plain else _prepared(table, preparation, slice(None))
-    part = _part(data, slice(None), table)
+    part = _part(_prepared(table, preparation, slice(None)), slice(None), table)
     return _weighted(part, table, options.positive_weight) if options.weighs else part, preparation
 
 
@@ -269,8 +260,6 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
         one, other = whole.take(learned).numbered(), replace(whole, weight=None, own_weight=None).take(held).numbered()
         if table is not None:
             found["tables"] = (table, table)
-        if split.frames is not None:
-            found["frames"] = (split.frames[0], split.frames[0])
         splits.append(inner(one, other, name, found))
     return splits
 
@@ -317,7 +306,7 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     if times is not None and times.numbers.min() == times.numbers.max():
         rule = f"all rows have the time {times.span}, which cannot be split; give the test set as data.test_path"
         raise DataError(f"data.time: {rule}")
-    groups = _numbered_groups(data) if isinstance(data, Table) and times is None else None
+    groups = data.group_numbers if isinstance(data, Table) and times is None else None
     if qid is not None and qid.max() < 1:
         raise DataError("data: a single query cannot be split; give the test set as data.test_path")
     if groups is not None and groups.max() < 1:
@@ -365,10 +354,6 @@ def _notes_on_times(options: DataConfig, train: Part, test: Part) -> Iterator[st
         yield f"{early} rows of the test set are not later than all rows of the training set"
 
 
-def _numbered_groups(table: Table) -> IntArray | None:
-    return checked_groups(table.groups, len(table.y), table.qid)
-
-
 def _weighted(train: Part, table: Table | None, positive: float | str | None) -> Part:
     """Return the training rows with their weights: those of the table, times that of the positives."""
     given = None if table is None else table.weights
@@ -388,14 +373,13 @@ def _part(data: Dataset, rows: IntArray | slice, table: Table | None) -> Part:
     """Return some rows of the data as a set, with the groups and times that their table has."""
     part = Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], np.arange(data.n)[rows])
     if table is not None:
-        groups, times = _numbered_groups(table), None if table.times is None else table.times.take(part.rows)
-        part = replace(part, group=None if groups is None else groups[rows], times=times)
+        times = None if table.times is None else table.times.take(part.rows)
+        part = replace(part, group=None if table.group_numbers is None else table.group_numbers[rows], times=times)
     return part.numbered()
 
 
-def _sha256(*given: Dataset | None) -> str:
+def _sha256(*sets: Dataset) -> str:
     """Return one hash of the arrays' types, shapes and bytes."""
-    sets = [part for part in given if part is not None]
     digest = hashlib.sha256()
     for array in (array for part in sets for array in (part.X, part.y, part.qid) if array is not None):
         digest.update(f"{array.dtype.str}{array.shape}".encode())
@@ -432,7 +416,7 @@ def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
     test = _table(options, "test_path", same, frames, kinds=kinds)
     validation = _table(options, "validation_path", replace(same, time=None), frames, kinds=kinds)
     _check_queries(options, table, test, validation)
-    return Source(table, test, validation, frames or None)
+    return Source(table, test, validation)
 
 
 def _table(
@@ -445,12 +429,7 @@ def _table(
     """Return the table of a key, from its file or from memory; None where the key names none."""
     if (path := getattr(options, key)) is None:
         return None
-    if key in frames:
-        table = table_of({name: frames[key][name] for name in frames[key]}, FRAME, roles, kinds=kinds)
-    else:
-        table = read_raw_table(path, roles, options.reading, kinds=kinds)
-    table.check()
-    return table
+    return read_raw_table(frames.get(key, path), roles, options.reading, kinds=kinds).check()
 
 
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)
@@ -477,11 +456,12 @@ def _check_queries(
 
 def _prepared(table: Table, preparation: TablePreparation, training: IntArray | slice | None = None) -> Dataset:
     """Return the features of a table; training rows that the preparation learned from get mean labels of other rows."""
-    X = preparation.transform_columns(table.columns, table.where, new_values=training is not None)
+    if training is not None and table.plain:
+        return table.dataset()
+    X = encode(table.candidates, preparation.encodings_, table.where, new_values=training is not None)
     if training is not None and any(isinstance(one, MeanEncoding) for one in preparation.encodings_):
         columns = {one.column: table.columns[one.column].take(training) for one in preparation.encodings_}
-        groups = _numbered_groups(table)
-        groups = table.qid if groups is None else groups
+        groups = table.qid if table.group_numbers is None else table.group_numbers
         groups = None if groups is None else groups[training]
         times = None if table.times is None else table.times.numbers[training]
         X[training] = preparation.cross_fitted(
@@ -495,7 +475,7 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
 
     `parts` are the rows of both sets, where they are of one table.
     """
-    names = [name for name in table.columns if name in other.columns]
+    names = [name for name in table.kinds if name in other.kinds]
     if parts is not None and not _tells_rows_apart(table, names):
         return None
     sets: Sequence[IntArray | slice] = (slice(None), slice(None)) if parts is None else parts

@@ -22,26 +22,15 @@ from ltr.weight_constraints import read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
-from trainers.task.data import Labels, Part, Source, Split, is_quick, read_source, training_rows
+from trainers.task.data import Labels, Part, Source, Split, is_quick, read_source
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
 """Keys whose defaults follow the labels."""
 
 
-_WITH_DATA = "config, with these data"
-
-
 def read_at_once(config: Config) -> Source | None:
-    """Read the data of an experiment and check its columns if that imports nothing slow, else return None."""
-    if not is_quick(config.data):
-        return None
-    source = read_source(config.data)
-    if isinstance(table := source.data, Table):
-        names = table.feature_names(training_rows(config.data, config.seed, source))
-        tables = [one for one in (table, source.test) if isinstance(one, Table)]
-        if findings := findings_of_columns(config, names, tables):
-            raise ConfigError(_WITH_DATA, findings)
-    return source
+    """Read the data of an experiment if that imports nothing slow, else return None."""
+    return read_source(config.data) if is_quick(config.data) else None
 
 
 def follow_labels(config: Config, labels: Labels) -> Config:
@@ -85,7 +74,7 @@ def check_columns(config: Config, split: Split) -> None:
         findings += _findings_of_demands(config, columns)
     findings = findings or list(_findings_of_base(config, split))
     if findings:
-        raise ConfigError(_WITH_DATA, findings)
+        raise ConfigError("config, with these data", findings)
 
 
 def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence[Table]) -> list[Finding]:
@@ -95,7 +84,7 @@ def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence
     """
     exact, column, findings = config.exact, config.exact.score_column, list[Finding]()
     features = [name for name in columns if name != column]
-    whole = [{**table.others, **table.columns} for table in tables]
+    whole = [table.columns for table in tables]
     if not exact.enabled:
         return _findings_of_demands(config, *whole)
     if column is not None and (column not in columns or not features):

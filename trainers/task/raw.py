@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ltr.data import Table, read_columns, read_raw_table
+from ltr.data import Table, read_raw_table
 from ltr.data.columns import Column
 from ltr.data.kinds import Kind
-from ltr.data.table_files import TEXT_SUFFIXES, read_file
 from ltr.list_demands import ListDemand
 from trainers.config.sections import DataConfig
-from trainers.task.data import Split
+from trainers.task.data import Part, Split
 
 Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
 """Columns of some rows by name, which a card may ask about."""
@@ -25,9 +23,7 @@ Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
 
 def read_labelled(options: DataConfig) -> Table:
     """Read a table for ``ltr card``: its labels may be graded, which those of a run without queries are not."""
-    table = read_raw_table(str(options.path), replace(options.roles, graded=True), options.reading)
-    table.check()
-    return table
+    return read_raw_table(str(options.path), replace(options.roles, graded=True), options.reading).check()
 
 
 def raw_columns(split: Split) -> tuple[Raw, Raw]:
@@ -59,7 +55,7 @@ def demand_columns(split: Split, demands: Sequence[ListDemand]) -> tuple[Mapping
         train, test = ({name: Column(name, part.X[:, at]) for name, at in places.items()} for _, part in split.parts)
         return train, test
     train, test = (
-        {name: (table.columns.get(name) or table.others[name]).take(part.rows) for name in names}
+        {name: table.columns[name].take(part.rows) for name in names}
         for table, (_, part) in zip(split.tables, split.parts, strict=True)
     )
     return train, test
@@ -75,35 +71,27 @@ def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
     return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
 
 
-def raw_texts(options: DataConfig, split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return all columns of the training set and of the test set, as texts where the data are a text table."""
-    if options.path is None or split.tables is None:
-        train, test = (
-            pd.DataFrame(part.X, columns=list(split.feature_names)).assign(label=part.y) for _, part in split.parts
-        )
-        return train, test
-    if split.frames is not None:
-        train, test = split.frames
-    else:
-        train = texts_of(Path(options.path))
-        test = train if options.test_path is None else texts_of(Path(options.test_path))
-    rows, others = (table.in_file(part.rows) for table, (_, part) in zip(split.tables, split.parts, strict=True))
-    return train.iloc[rows], test.iloc[others]
-
-
-def test_rows(options: DataConfig, split: Split) -> pd.DataFrame:
-    """Return all columns of the test set as the data have them; the index counts the rows of the file from 0."""
-    rows = split.test.rows
+def own_rows(split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return all columns of the training set and of the test set as the file or frame has them."""
     if split.tables is None:
-        return pd.DataFrame(split.test.X, rows, list(split.feature_names)).assign(label=split.test.y)
-    rows = split.tables[1].in_file(rows)
-    if split.frames is not None:
-        return split.frames[1].iloc[rows]
-    path = options.path if options.test_path is None else options.test_path
-    return pd.DataFrame(read_columns(str(path), ids=options.query)).iloc[rows]
+        train, test = (_features_and_label(split, part) for _, part in split.parts)
+        return train, test
+    train, test = (table.own(part.rows) for table, (_, part) in zip(split.tables, split.parts, strict=True))
+    return train, test
 
 
-def texts_of(path: Path) -> pd.DataFrame:
-    """Return all columns of a table, as texts where it is a text table."""
-    text = path.suffix.lower() in TEXT_SUFFIXES
-    return pd.DataFrame(read_file(path, as_text=True).columns if text else read_columns(path))
+def test_rows(split: Split) -> pd.DataFrame:
+    """Return all columns of the test set, numbers as such.
+
+    The index is that of the frame that was given, or counts the rows of the file from 0.
+    """
+    if split.tables is None:
+        return _features_and_label(split, split.test)
+    given, rows = split.tables[1].given, split.tables[1].in_file(split.test.rows)
+    if given.frame is not None:
+        return given.frame.iloc[rows]
+    return pd.DataFrame({name: column.typed for name, column in given.columns.items()}).iloc[rows]
+
+
+def _features_and_label(split: Split, part: Part) -> pd.DataFrame:
+    return pd.DataFrame(part.X, part.rows, list(split.feature_names)).assign(label=part.y)
