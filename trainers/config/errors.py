@@ -35,11 +35,12 @@ class Finding:
 
 
 class ConfigError(RunError):
-    """A config that cannot be run; `findings` are all its errors, `source` is its file or other origin."""
+    """A config that cannot be run; `findings` are all its errors, each once, `source` is its file or other origin."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        self.source, self.findings = source, tuple(findings)
-        super().__init__(in_one_message(source, [str(finding) for finding in findings], "errors"))
+        by_text = {str(finding): finding for finding in findings}
+        self.source, self.findings = source, tuple(by_text.values())
+        super().__init__(in_one_message(source, list(by_text), "errors"))
 
 
 def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:

@@ -56,7 +56,7 @@ from trainers.files import (
     writing,
 )
 from trainers.provenance import origin
-from trainers.records import check_types, is_sweep
+from trainers.records import check_record, is_sweep
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -115,7 +115,7 @@ class MethodFolder:
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
         with reading(self.record):
-            check_types(result)
+            check_record(result)
             return result
 
     def reopen(self) -> None:
