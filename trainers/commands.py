@@ -255,11 +255,11 @@ def tune(arguments: argparse.Namespace) -> int:
 
     from trainers.report.page import plain_text
     from trainers.tables import stacked_tables
-    from trainers.tune.runner import Search, run_tuning
+    from trainers.tune.runner import run_tuning
 
     folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
     with _display(arguments) as display:
-        tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
+        tuning = run_tuning(given, folder, source=source, fresh=arguments.fresh, display=display)
     stdout = _stdout()
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]

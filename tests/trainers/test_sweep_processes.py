@@ -168,7 +168,7 @@ THREADS = """
 import json
 import torch
 from threadpoolctl import threadpool_info
-from ltr.exact import weight_space
+from ltr.exact import arcs
 from trainers.config import parse_config
 from trainers.task.data import read_source
 from trainers.sweep import workers
@@ -184,13 +184,13 @@ def statistics(self, scores, *ties):
     libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
     return genuine(self, scores, *ties)
 
-search = weight_space.search_arcs
+search = arcs.search_arcs
 
 def counted(state, threads):
     pools.add(threads)
     return search(state, threads)
 
-workers.Task.statistics, weight_space.search_arcs = statistics, counted
+workers.Task.statistics, arcs.search_arcs = statistics, counted
 for threads in (1, 2):
     libraries.clear()
     pools.clear()

@@ -57,6 +57,16 @@ def dotted(location: Iterable[int | str]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
+def changes(before: Mapping[str, Any], now: Mapping[str, Any], when: str) -> list[Finding]:
+    """Return a finding for each key whose value is not as it was; `when` says when that was."""
+    findings = []
+    for key in dict.fromkeys((*before, *now)):
+        if before.get(key) != now.get(key):
+            old = "left out" if before.get(key) is None else json.dumps(before[key], ensure_ascii=False)
+            findings.append(Finding(key, f"was {old} {when}", now.get(key, "left out")))
+    return findings
+
+
 # pydantic's error type -> what the value must be; {name} is filled from the error's context
 _RULES = {
     "missing": "is required",
