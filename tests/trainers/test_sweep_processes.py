@@ -175,7 +175,8 @@ from trainers.sweep import workers
 from trainers.plan import cell_of
 
 torch.set_num_threads(3)
-tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
+tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}}
+tree |= {"exact": {"choose": False, "top_k": "full"}}
 config = parse_config(tree)
 sha256 = read_source(config.data).sha256
 genuine, libraries, pools = workers.Task.statistics, set(), set()
