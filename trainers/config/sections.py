@@ -57,25 +57,18 @@ FREE: dict[str, Any] = {"changes_results": False}
 
 
 def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401  (a pydantic field)
-    """Return the field of a key.
-
-    Args:
-        default: value where the key is left out; ``...`` where it is required.
-        description: meaning, for the command line, the reference and messages.
-        free: whether the key does not change results.
-        rules: range of the value, such as ``ge=1``.
-    """
+    """Return the field of a key, which is `free` if it does not change results; `rules` are such as ``ge=1``."""
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
 
 
 Clash = tuple[str, str, object]
-"""A field that does not go with others: its name, the rule that it breaks, and its value."""
+"""A key that does not go with others, the rule that it breaks, and its value."""
 
 
 def checked(
     rule: str, holds: Callable[[Any], object], read: Callable[[Any], Any] = lambda value: value
 ) -> PlainValidator:
-    """Return a validator of values of which something holds, as `rule` states, and how they are kept."""
+    """Return a validator of values of which something holds, as `rule` states; `read` makes of them what is kept."""
 
     def check(value: object) -> object:
         if not holds(value):
@@ -167,20 +160,6 @@ def split_text(value: object) -> object:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _split_integers(value: object) -> object:
-    """Split as `split_text` does and read parts that are integers; one integer alone is a list of one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return [value]
-    parts = split_text(value)
-    if not isinstance(parts, list):
-        return parts
-    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
-
-
-def _listed(value: Any) -> Any:  # noqa: ANN401  (a value of any key)
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _demand(text: str) -> str:
     return str(read_demand(text))
 
@@ -220,11 +199,17 @@ class Section(BaseModel):
         """Yield fields that do not go together."""
         yield from ()
 
-    def set_beside(self, names: Iterable[str], rule: str) -> Iterator[Clash]:
-        """Yield those of some fields that have another value than the default, with the rule against it."""
-        for name in names:
-            if (value := getattr(self, name)) != type(self).model_fields[name].default:
-                yield name, rule, _listed(value)
+    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Clash]:
+        """Yield the broken ones among rules: key, whether it is broken, rule."""
+        for key, is_broken, rule in rules:
+            if is_broken:
+                value = getattr(self, key)
+                yield key, rule, list(value) if isinstance(value, tuple) else value
+
+    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Clash]:
+        """Yield those of some keys that have another value than the default, with the rule against it."""
+        fields = type(self).model_fields
+        yield from self.broken(*((key, getattr(self, key) != fields[key].default, rule) for key in keys))
 
 
 _Name = Annotated[StrictStr, Field(min_length=1)] | None
@@ -292,61 +277,59 @@ class DataConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
-        if self.name is None and self.path is None:
-            yield "name", 'is required (or path = "table.csv" for your own table)', None
-        elif self.name is not None and self.name not in dataset_names():
-            hint = nearest(self.name, dataset_names())
-            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name
-        if self.name is not None and self.path is not None:
-            yield "path", "must not be given beside name: the data come from one place", self.path
-        elif self.path is not None and self.label is None and self.file_format != "svmlight":
-            rule = "is required with path: the column that holds 0 and 1, or yes and no"
-            yield "label", rule, None
+        named, given = self.name is not None, self.path is not None
+        table = given and self.file_format != "svmlight"
+        known = f"unknown data set{nearest(self.name or '', dataset_names())}; known are {', '.join(dataset_names())}"
+        both = {key: sorted(set(getattr(self, key)) & set(other)) for key, other in (
+            ("drop", self.features or ()), ("categories", self.numbers),
+        )}  # fmt: skip
+        yield from self.broken(
+            ("name", not named and not given, 'is required (or path = "table.csv" for your own table)'),
+            ("name", named and self.name not in dataset_names(), known),
+            ("path", named and given, "must not be given beside name: the data come from one place"),
+            ("label", table and not named and self.label is None,
+             "is required with path: the column that holds 0 and 1, or yes and no"),
+            ("drop", both["drop"], f"must not name the feature {next(iter(both['drop']), '')!r}"),
+            ("categories", both["categories"], f"must not name {next(iter(both['categories']), '')!r} of numbers"),
+            ("date_format", "%" not in (self.date_format or "%"), "must have the form of %d/%m/%Y"),
+            ("treatment", self.treatment is not None and self.time_to_event is not None,
+             "must not be given beside time_to_event"),
+            ("split_seed", self.time is not None and self.split_seed is not None and self.test_path is None,
+             "goes with splits at random: with data.time the earliest rows train"),
+        )  # fmt: skip
         columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
         columns += ["date_format", "first_year", "unlabelled"]
-        if self.path is None:
-            columns += ["test_path", "validation_path", "features"]
-            yield from self.set_beside(columns, "goes with path only: a named data set knows its columns")
-        elif self.file_format == "svmlight":
+        if not given:
+            of_path = [*columns, "test_path", "validation_path", "features"]
+            yield from self.set_beside(of_path, "goes with path only: a named data set knows its columns")
+        elif not table:
             yield from self.set_beside(columns, "goes with tables only: a sparse file has no such columns")
-        if self.path is None or self.file_format != "svmlight":
+        if not given or table:
             yield from self.set_beside(["dtype"], "goes with sparse text only: tables are read as they are stored")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             rule = "goes with data that are split: here the test set is given"
             yield from self.set_beside(["train_fraction", "split_seed"], rule)
-        if self.features and (both := sorted(set(self.features) & set(self.drop))):
-            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop)
-        if both := sorted(set(self.numbers) & set(self.categories)):
-            yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories)
-        if self.date_format is not None and "%" not in self.date_format:
-            yield "date_format", "must have the form of %d/%m/%Y", self.date_format
         used: dict[str | None, str] = {}
-        for field in ("label", *COLUMN_ROLES):
-            column = getattr(self, field)
-            if column is None:
-                continue
-            if column in (*(self.features or ()), *self.drop):
-                yield field, "must be neither a feature nor dropped", column
-            if column in used:
-                rule = f"must be another column than that of data.{used[column]}: copy it"
-                yield field, rule, column
-            used[column] = field
-        if self.time_to_event is not None and self.treatment is not None:
-            yield "treatment", "must not be given beside time_to_event", self.treatment
-        if self.time is not None and self.split_seed is not None and self.test_path is None:
-            rule = "goes with splits at random: with data.time the earliest rows train"
-            yield "split_seed", rule, self.split_seed
+        for key in ("label", *COLUMN_ROLES):
+            if (column := getattr(self, key)) is not None:
+                other = f"must be another column than that of data.{used.get(column)}: copy it"
+                taken = column in (*(self.features or ()), *self.drop)
+                yield from self.broken(
+                    (key, taken, "must be neither a feature nor dropped"), (key, column in used, other)
+                )
+                used[column] = key
 
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
-        given = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
-        if given:
-            empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
-            what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
-            raise DataError(
-                in_one_message("", what, "files cannot be used" if any(empty.values()) else "files are missing")
-            )
+        wrong = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
+        if wrong:
+            empty = [os.path.isfile(path) for path in wrong]  # noqa: PTH113
+            what = [
+                f"{path}: {'the file is empty' if is_empty else missing_file(path)}"
+                for path, is_empty in zip(wrong, empty, strict=True)
+            ]
+            raise DataError(in_one_message("", what, "files cannot be used" if any(empty) else "files are missing"))
 
     @property
     def weighs(self) -> str:
@@ -384,9 +367,9 @@ class SurrogateConfig(Section):
         "exponential, logistic and p_norm_push(p=2)",
     )
     scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
-    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
+    hidden: tuple[_Width, ...] | None = option(
         None,
-        "widths of the hidden layers, by default (256, 128) of an mlp, (64,) before attention",
+        "widths of the hidden layers, by default [256, 128] of an mlp, [64] before attention",
         min_length=1,
         strict=False,
     )
@@ -437,19 +420,22 @@ class SurrogateConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Refuse options that the chosen scorer or optimizer does not have."""
-        allowed = {"hidden": ("mlp", "attention"), "dropout": ("mlp", "attention"), "layer_norm": ("mlp",)}
-        allowed |= {"blocks": ("attention",), "heads": ("attention",), "certify": ("linear",)}
-        for field, scorers in allowed.items():
+        neural = 'goes with scorer = "mlp" or "attention" only'
+        for keys, scorers, rule in (
+            (("hidden", "dropout"), ("mlp", "attention"), neural),
+            (("layer_norm",), ("mlp",), 'goes with scorer = "mlp" only'),
+            (("blocks", "heads"), ("attention",), 'goes with scorer = "attention" only'),
+            (("certify",), ("linear",), 'goes with scorer = "linear" only: a network has no convex optimum'),
+            (("scale",), ("mlp", "attention"), "goes with neural scorers only: linear weights are on the features"),
+        ):
             if self.scorer not in scorers:
-                names = " or ".join(f'"{name}"' for name in scorers)
-                why = ": a network has no convex optimum" if field == "certify" else ""
-                yield from self.set_beside([field], f"goes with scorer = {names} only{why}")
-        if self.scorer == "linear":
-            yield from self.set_beside(["scale"], "goes with neural scorers only: linear weights are on the features")
-        if self.certify and (name := next((n for n in self.losses if not _convex(n)), None)) is not None:
-            yield "certify", f"goes with convex losses only, which {name} is not", True
-        if self.scorer == "attention" and self.hidden is not None and self.hidden[-1] % self.heads:
-            yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads
+                yield from self.set_beside(keys, rule)
+        curved = next((name for name in self.losses if not _convex(name)), None) if self.certify else None
+        width = self.hidden[-1] if self.scorer == "attention" and self.hidden is not None else 0
+        yield from self.broken(
+            ("certify", curved is not None, f"goes with convex losses only, which {curved} is not"),
+            ("heads", width % self.heads, f"must divide the last width, {width}"),
+        )
         if self.optimizer == "lbfgs":
             rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
             yield from self.set_beside((*ADAM_ONLY, "dropout"), rule)
@@ -661,38 +647,37 @@ class ExactConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
-        statistic = RankStatistic.parse(self.statistic)
+        statistic, cut = RankStatistic.parse(self.statistic), self.top_k if isinstance(self.top_k, int) else None
+        corrects, chooses = self.base_score is not False, self.choose
         if not self.enabled:
             rule = "goes with enabled = true only: it binds the exact stage and its base"
             yield from self.set_beside((*CONSTRAINTS, "demands", "front", "ranges"), rule)
-        if self.spread is not None and self.choose:
-            yield "spread", "goes with choose = false only: the choice compares several", self.spread
-        elif self.spread is not None and self.base_score is False:
-            rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
-            yield "spread", rule, self.spread
-        if self.recentre is not None and (self.choose or self.spread is not None):
-            rule = "goes with choose = false and no spread only: it moves the best weights of the list"
-            yield "recentre", rule, self.recentre
-        if self.integer is not None and (self.choose or self.base_score is not False):
-            rule = "goes with choose = false and base_score = false only: points replace the base score"
-            yield "integer", rule, self.integer
-        if self.integer is not None and self.recentre is not None:
-            yield "recentre", "goes with real weights only: points stay whole", self.recentre
         if self.score_column is not None:
             yield from self.set_beside(["base"], f"must be left out: the column {self.score_column!r} is the base")
-        if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
-            yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic
-        elif self.choose and statistic.length is not None:
-            rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
-            yield "statistic", rule, self.statistic
-        elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
-            rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
-            yield "statistic", rule, self.statistic
+        spread, recentre, integer = (getattr(self, key) is not None for key in ("spread", "recentre", "integer"))
+        of_one_list = statistic.length is not None
+        wrong_length = of_one_list and cut is not None and statistic.length != cut
+        constant = not of_one_list and cut is not None and statistic.is_constant(cut)
+        yield from self.broken(
+            ("spread", spread and chooses, "goes with choose = false only: the choice compares several"),
+            ("spread", spread and not chooses and not corrects,
+             "goes with base_score = true, or a column of scores: the weights spread around the base order"),
+            ("recentre", recentre and (chooses or spread),
+             "goes with choose = false and no spread only: it moves the best weights of the list"),
+            ("recentre", recentre and integer, "goes with real weights only: points stay whole"),
+            ("integer", integer and (chooses or corrects),
+             "goes with choose = false and base_score = false only: points replace the base score"),
+            ("statistic", wrong_length, f"must hold top_k = {cut} weights, one per rank"),
+            ("statistic", of_one_list and not wrong_length and chooses,
+             "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"),
+            ("statistic", constant,
+             f"must have a cutoff below top_k = {cut}: all of that list are among its first rows"),
+        )  # fmt: skip
         for name, demand in self.measured().items() if "top_k" in self.model_fields_set else ():
-            if isinstance(self.top_k, int) and demand.statistic.is_constant(self.top_k):
-                cutoff, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
-                rule = f"which rows are the first {cutoff} does not depend on the order of the top {self.top_k}: rerank"
-                yield name, f"{rule} more, as by top_k = {2 * (cutoff or 0)}", given
+            if cut is not None and demand.statistic.is_constant(cut):
+                first, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
+                rule = f"which rows are the first {first} does not depend on the order of the top {cut}: rerank more"
+                yield name, f"{rule}, as by top_k = {2 * (first or 0)}", given
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -801,21 +786,29 @@ class CardConfig(Section):
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
         if self.statistic == LOG_LOSS:
-            for name, wrong in (("demands", self.demands), ("within", self.within), ("horizon", self.horizon)):
-                if wrong:
-                    yield name, f"must be left out with statistic {LOG_LOSS}", wrong
-            if self.ties != "average":
-                yield "ties", f"must be average with statistic {LOG_LOSS}", self.ties
+            left_out = f"must be left out with statistic {LOG_LOSS}"
+            yield from self.broken(
+                ("demands", self.demands, left_out),
+                ("within", self.within, left_out),
+                ("horizon", self.horizon, left_out),
+                ("ties", self.ties != "average", f"must be average with statistic {LOG_LOSS}"),
+            )
             return
-        if RankStatistic.parse(self.statistic).length is not None:
-            yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic
+        length = RankStatistic.parse(self.statistic).length
+        wrong = list(
+            self.broken(
+                ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
+                (
+                    "max_questions",
+                    self.max_questions > MOST_QUESTIONS,
+                    f"must be <= {MOST_QUESTIONS} for a rank statistic",
+                ),
+                ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
+            )
+        )
+        if wrong:
+            yield from wrong
             return
-        if self.max_questions > MOST_QUESTIONS:
-            rule = f"must be <= {MOST_QUESTIONS} for a rank statistic"
-            yield "max_questions", rule, self.max_questions
-            return
-        if self.least_points > self.points:
-            yield "least_points", f"must be at most card.points ({self.points})", self.least_points
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2
         labels = {"labels": of, "times": survival_labels(np.arange(4), of), "treatments": uplift_labels(of, of)}[kind]
