@@ -56,7 +56,7 @@ FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
 
-def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401  (a pydantic field)
+def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401
     """Return the field of a key, which is `free` if it does not change results; `rules` are such as ``ge=1``."""
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
 
@@ -185,6 +185,10 @@ Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
 Signs = dict[str, Literal["+", "-"]]
+Count = Annotated[StrictInt, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 # solvers and libraries take seeds of 31 bits
 Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
@@ -213,11 +217,15 @@ class Section(BaseModel):
 
 
 _Name = Annotated[StrictStr, Field(min_length=1)] | None
-_POSITIVE_WEIGHT = checked(
-    'must be a number above 0, or "balanced"',
-    lambda value: value in (None, "balanced") or (not isinstance(value, bool) and 0 < as_float(value) < math.inf),
-    lambda value: value if value in (None, "balanced") else float(value),
-)
+_Year = Annotated[int, Field(ge=1, le=9900)]
+_PositiveWeight = Annotated[
+    float | Literal["balanced"] | None,
+    checked(
+        'must be a number above 0, or "balanced"',
+        lambda value: value in (None, "balanced") or (not isinstance(value, bool) and 0 < as_float(value) < math.inf),
+        lambda value: value if value in (None, "balanced") else float(value),
+    ),
+]
 
 
 class DataConfig(Section):
@@ -226,31 +234,21 @@ class DataConfig(Section):
     name: _Name = option(None, "a known data set: gaussians, travel, pima, ...")
     path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
     test_path: _Name = option(None, "file of the test set; path is split when left out")
-    validation_path: _Name = option(
-        None, "file of rows to validate by while training; a part of the training set when left out"
-    )
+    validation_path: _Name = option(None, "file of rows to validate by while training; else a part of the training set")
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
     label: _Name = option(None, "label column of your table: 0 and 1, yes and no, with queries also 2, 3, ...")
     positive: StrictStr | StrictInt | StrictBool | float | None = option(
         None, "label of the positives, where labels are neither 0 and 1 nor yes and no; all others count as 0"
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
-    group: _Name = option(
-        None, "column that tells which rows belong together, as a patient's visits; no split divides them"
-    )
-    time: _Name = option(
-        None,
-        "column with the time of each row: dates, weeks such as 2024-W22 or numbers; the earliest train",
-    )
+    group: _Name = option(None, "column that tells which rows belong together, as a patient's visits: never divided")
+    time: _Name = option(None, "column with the time of each row, such as 2024-W22 or a number; the earliest train")
     time_to_event: _Name = option(
-        None,
-        "column with the time until an event, which label says happened, or until a row was last seen; for cards alone",
+        None, "column with the time until an event, which label says happened, or until a row was last seen; for cards"
     )
-    treatment: _Name = option(
-        None, "column that says which rows were treated; label is their outcome, any number; for cards alone"
-    )
+    treatment: _Name = option(None, "column that says which rows were treated; label is the outcome; for cards")
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
-    positive_weight: Annotated[float | Literal["balanced"] | None, _POSITIVE_WEIGHT] = option(
+    positive_weight: _PositiveWeight = option(
         None, "factor of data.weight for labels above 0; balanced gives both kinds of labels the same total weight"
     )
     drop: Names = option((), "columns of your table that are not features, such as ids")
@@ -260,20 +258,12 @@ class DataConfig(Section):
     missing: Names = option((), 'texts that stand for missing values, such as "?"; empty cells, NA and null do already')
     decimal: Literal[".", ","] | None = option(None, "decimal mark of numbers that could be read with both, as 1,234")
     date_format: _Name = option(None, "format of dates whose day and month could be swapped, such as %d/%m/%Y")
-    first_year: Annotated[int, Field(ge=1, le=9900)] | None = option(
-        None, "first of the hundred years that years of two digits stand for, such as 1930"
-    )
-    unlabelled: Literal["drop"] | None = option(
-        None, "drop leaves out rows without a label, which are an error otherwise"
-    )
-    train_fraction: float = option(
-        0.5, "share of the rows (queries) used for training; with time, of the earliest", gt=0, lt=1
-    )
+    first_year: _Year | None = option(None, "first of the hundred years that years of two digits stand for, as 1930")
+    unlabelled: Literal["drop"] | None = option(None, "drop leaves out rows without a label, else an error")
+    train_fraction: float = option(0.5, "share of the rows (queries) that train; with time, the earliest", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
-    dtype: Literal["auto", "float32", "float64"] = option(
-        "auto", "type of the features of sparse text: float32 halves the memory; auto takes it where nothing is rounded"
-    )
+    dtype: Literal["auto", "float32", "float64"] = option("auto", "type of sparse features; auto halves it if exact")
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
@@ -355,57 +345,38 @@ class DataConfig(Section):
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
 
 
-_Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+_Widths = Annotated[tuple[Annotated[StrictInt, Field(ge=1, le=65_536)], ...], Field(strict=False, min_length=1)]
 
 
 class SurrogateConfig(Section):
     """Rankers trained in PyTorch, one for each loss."""
 
-    losses: Several[Loss] = option(
-        (),
-        "losses to train on beside the other methods, also your own as `module:Class`, such as ranknet, hinge, "
-        "exponential, logistic and p_norm_push(p=2)",
-    )
+    losses: Several[Loss] = option((), "losses to train on, such as ranknet, hinge, p_norm_push(p=2) or `module:Class`")
     scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
-    hidden: tuple[_Width, ...] | None = option(
-        None,
-        "widths of the hidden layers, by default [256, 128] of an mlp, [64] before attention",
-        min_length=1,
-        strict=False,
-    )
-    blocks: StrictInt = option(2, "number of attention blocks", ge=1)
-    heads: StrictInt = option(4, "attention heads of a block; they divide its width", ge=1)
-    dropout: float = option(
-        0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention", ge=0, lt=1
-    )
+    hidden: _Widths | None = option(None, "widths of the hidden layers; [256, 128] of an mlp, [64] before attention")
+    blocks: Count = option(2, "number of attention blocks")
+    heads: Count = option(4, "attention heads of a block; they divide its width")
+    dropout: Share = option(0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention")
     layer_norm: bool = option(False, "normalise the hidden layers of an mlp")
     scale: ScaleName = option("standardize", "features by standardize, or by quantile, for neural scorers")
     optimizer: OptimizerName = option("lbfgs", "lbfgs for linear scorers, adam for neural ones")
-    max_steps: StrictInt = option(1000, "largest number of optimizer steps; 200 for neural scorers", ge=1)
-    learning_rate: float = option(0.01, "learning rate of adam; 0.001 for neural scorers", gt=0)
-    schedule: ScheduleName = option(
-        "constant", "learning rate of adam: constant, cosine down to 0 at max_steps, or halved on a plateau"
-    )
+    max_steps: Count = option(1000, "largest number of optimizer steps; 200 for neural scorers")
+    learning_rate: Positive = option(0.01, "learning rate of adam; 0.001 for neural scorers")
+    schedule: ScheduleName = option("constant", "learning rate of adam: constant, cosine to 0, or halved on a plateau")
     warmup: StrictInt = option(0, "steps in which the learning rate of adam rises from 0", ge=0)
-    weight_decay: float = option(0.0, "decoupled weight decay of adam; 0.01 for neural scorers", ge=0)
-    clip: float | None = option(None, "largest norm of the gradient of an adam batch; no limit when left out", gt=0)
+    weight_decay: NotNegative = option(0.0, "decoupled weight decay of adam; 0.01 for neural scorers")
+    clip: Positive | None = option(None, "largest norm of the gradient of an adam batch; no limit when left out")
     precision: PrecisionName = option("auto", "full, bfloat16, or auto: bfloat16 for neural scorers on a GPU")
     batch_size: StrictInt | None = option(
         None, "rows (queries) of an adam batch; when left out all, for neural scorers 128 rows or 16 queries", ge=2
     )
-    chunk_rows: StrictInt | None = option(
-        None, "rows on the device at a time, for data larger than its memory; all when left out", ge=1
+    chunk_rows: Count | None = option(None, "rows on the device at a time, for data larger than its memory")
+    l2: NotNegative = option(1e-4, "price of the squared weights, l2/2 ||w||^2")
+    validation: Share | None = option(
+        None, "share of the training rows (queries) to stop early by; 0.2 if neural, or not convex with queries"
     )
-    l2: float = option(1e-4, "price of the squared weights, l2/2 ||w||^2", ge=0)
-    validation: float | None = option(
-        None,
-        "share of the training rows (queries) by which to stop early; when left out 0.2 for neural scorers, and for "
-        "losses that are not convex with queries",
-        ge=0,
-        lt=1,
-    )
-    patience: StrictInt = option(20, "steps without a better validation statistic after which to stop", ge=1)
-    tolerance: float = option(1e-8, "relative accuracy at which a fit has converged", gt=0)
+    patience: Count = option(20, "steps without a better validation statistic after which to stop")
+    tolerance: Positive = option(1e-8, "relative accuracy at which a fit has converged")
     device: Literal["cpu", "cuda", "auto"] = option("cpu", "where to train", free=True)
     certify: bool = option(False, "also solve the convex problem and log the distance to its optimum", free=True)
 
@@ -444,17 +415,18 @@ class SurrogateConfig(Section):
 class LogisticRegressionConfig(Section):
     """Pointwise logistic regression, the paper's base ranker."""
 
-    C: float = option(1e4, "inverse strength of the regularisation, as in scikit-learn", gt=0)
+    C: Positive = option(1e4, "inverse strength of the regularisation, as in scikit-learn")
     standardize: bool = option(True, "whether to fit on standardised columns")
+
+
+_Thresholds = Annotated[int | str, _whole_or("all", 1)]
 
 
 class RankBoostConfig(Section):
     """RankBoost: boosted thresholds on single features."""
 
-    rounds: StrictInt = option(100, "boosting rounds", ge=1)
-    thresholds: Annotated[int | str, _whole_or("all", 1)] = option(
-        255, 'largest number of cuts for each feature, or "all"'
-    )
+    rounds: Count = option(100, "boosting rounds")
+    thresholds: _Thresholds = option(255, 'largest number of cuts for each feature, or "all"')
     step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
 
@@ -485,13 +457,11 @@ class AutoConfig(Section):
 
     methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
-        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
-        "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
+        "what is compared, from the simplest: logistic, rankboost, boosting, forest, network, card, losses such as "
+        "ranknet, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
     today: _Name = option(None, "column of the scores of today, to compare with, which is one of the methods")
-    simplicity: float = option(
-        -2.0, "how much worse than the blend, in standard deviations, a simpler method may be and still be taken"
-    )
+    simplicity: float = option(-2.0, "standard deviations by which a simpler method may be worse than the blend")
 
 
 @functools.cache
@@ -526,9 +496,7 @@ class BaselinesConfig(Section):
     """Methods to compare with, by name."""
 
     methods: Several[Annotated[StrictStr, AfterValidator(_baseline)]] = option(
-        (AUTO,),
-        "methods to fit beside the surrogates: auto, logistic_regression, rankboost, and estimators of other "
-        "libraries, or your own, as `module:Class(option=value,...)`; an empty list fits none",
+        (AUTO,), "methods to fit beside losses: auto, logistic_regression, rankboost, `module:Class(option=value,...)`"
     )
     auto: AutoConfig = AutoConfig()
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
@@ -549,10 +517,16 @@ class BaselinesConfig(Section):
         return tuple(text for text in self.methods if text not in _BASELINES)
 
 
-_YES_NO_OR_COLUMN = checked(
-    "must be true, false, or the name of a column of scores",
-    lambda value: isinstance(value, bool | str) and value != "",
-)
+_BaseScore = Annotated[
+    bool | str,
+    checked(
+        "must be true, false, or the name of a column of scores",
+        lambda value: isinstance(value, bool | str) and value != "",
+    ),
+]
+_Length = Annotated[int | str, _whole_or("full", 2)]
+_Measured = Annotated[StrictStr, AfterValidator(_measured)]
+_Points = Annotated[StrictInt, Field(ge=1, le=MOST_POINTS)]
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 """Keys of the exact section that make its `Limits`."""
 
@@ -564,27 +538,14 @@ class ExactConfig(Section):
     base: Annotated[StrictStr, AfterValidator(_method)] | None = option(
         None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
-    top_k: Annotated[int | str, _whole_or("full", 2)] = option(
-        50,
-        'length of the list to rerank, or "full"; with queries of every query, by default 10, or more where the '
-        "statistic has a larger cutoff",
+    top_k: _Length = option(50, 'length of the list to rerank, or "full"; with queries by default 10, of each')
+    statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first; with queries dcg@10")
+    choose: bool = option(True, "rerank only as far as inner splits of the training set show a gain on new lists")
+    base_score: _BaseScore = option(
+        False, "correct the base score, not replace it: true, or the column of scores from elsewhere that is the base"
     )
-    statistic: Maximised = option(
-        "dcg", "the rank statistic to maximise, and to report first; the default with queries is dcg@10"
-    )
-    choose: bool = option(
-        True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
-    )
-    base_score: Annotated[bool | str, _YES_NO_OR_COLUMN] = option(
-        False,
-        "correct the base score, not replace it: true, or the column of scores from elsewhere, which then is the base",
-    )
-    spread: float | None = option(
-        None, "how far weights around the base order may spread; the full optimum when left out", gt=0
-    )
-    max_nonzeros: StrictInt | None = option(
-        None, "largest number of columns used by base and exact stage together; no limit when left out", ge=1
-    )
+    spread: Positive | None = option(None, "how far weights around the base order may spread; else the full optimum")
+    max_nonzeros: Count | None = option(None, "largest number of columns used by base and exact stage together")
     signs: Signs = option({}, 'signs that weights must have: {age = "+", bmi = "-"}')
     required: Names = option((), "columns that base and exact stage must use")
     forbidden: Names = option((), "columns that neither stage may use")
@@ -592,38 +553,19 @@ class ExactConfig(Section):
     demands: ListDemands = option(
         (), 'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]'
     )
-    integer: StrictInt | None = option(
-        None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
-    )
-    C: float = option(0.0, "price of each non-zero weight", ge=0)
-    margin: float = option(
-        1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
-    )
+    integer: _Points | None = option(None, "B: weights are whole numbers from -B to B, of columns in round units")
+    C: NotNegative = option(0.0, "price of each non-zero weight")
+    margin: float = option(1e-4, "score difference from which one row is above another; SCIP: 1e-5", gt=0, le=1)
     ties: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
     method: StrictStr = option("auto", "exact method; auto chooses one")
-    time_limit: float = option(60.0, "seconds for the search", gt=0)
-    gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
-    node_limit: StrictInt | None = option(None, "largest number of branch-and-bound nodes", ge=1)
-    memory_limit: float | None = option(
-        None, "megabytes that a solve may add to the process; half of what is free when left out", gt=0
-    )
-    recentre: Literal["l2", "max"] | None = option(
-        None, "move the weights to the largest margin over the pairs won, in norm l2 or max; off when left out"
-    )
-    certificate: bool = option(
-        False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
-    )
-    ranges: float = option(
-        0.0,
-        "seconds for the places of each row of the list over all scorers within 1 % of the best; 0 for none",
-        ge=0,
-        free=True,
-    )
-    front: Annotated[StrictStr, AfterValidator(_measured)] | None = option(
-        None,
-        'what this measure of the list costs, such as "exposure(sex = F)", found within time_limit once more',
-        free=True,
-    )
+    time_limit: Positive = option(60.0, "seconds for the search")
+    gap: NotNegative = option(0.0, "relative gap at which to stop; 0 asks for a proof")
+    node_limit: Count | None = option(None, "largest number of branch-and-bound nodes")
+    memory_limit: Positive | None = option(None, "megabytes that a solve may add to the process; half of what is free")
+    recentre: Literal["l2", "max"] | None = option(None, "norm of the margin over won pairs that weights then maximise")
+    certificate: bool = option(False, "write certificate.json, with a proof if it is small, for ltr verify", free=True)
+    ranges: NotNegative = option(0.0, "seconds for the places of rows over all good scorers; 0: none", free=True)
+    front: _Measured | None = option(None, 'what this measure costs, "exposure(sex = F)": as long again', free=True)
     seed: Seed | None = option(None, "the run's seed when left out")
 
     @property
@@ -703,23 +645,32 @@ def _cuts_of(own: object) -> bool:
     return is_whole(own) and own >= 1
 
 
-_CUTS = checked(
-    "must be an integer >= 1, or a table with an integer or a list of numbers for each column",
-    lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
-)
-_RULES = checked(
-    'must be a list of tables such as { at_least = 1, of = ["age"] }',
-    lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
-    tuple,
-)
-_YES_NO_OR_NAMES = checked(
-    "must be true, false, or a list of column names",
-    lambda value: (
-        isinstance(value, bool | str)
-        or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+_Cuts = Annotated[
+    int | dict[str, Any],
+    checked(
+        "must be an integer >= 1, or a table with an integer or a list of numbers for each column",
+        lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
     ),
-    lambda value: value if isinstance(value, bool) else (value,) if isinstance(value, str) else tuple(value),
-)
+]
+_Rules = Annotated[
+    tuple[dict[str, Any], ...] | list[dict[str, Any]],
+    checked(
+        'must be a list of tables such as { at_least = 1, of = ["age"] }',
+        lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
+        tuple,
+    ),
+]
+_OneDirection = Annotated[
+    bool | tuple[StrictStr, ...] | list[StrictStr],
+    checked(
+        "must be true, false, or a list of column names",
+        lambda value: (
+            isinstance(value, bool | str)
+            or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+        ),
+        lambda value: value if isinstance(value, bool) else (value,) if isinstance(value, str) else tuple(value),
+    ),
+]
 
 
 def _point_limits(value: object) -> object:
@@ -728,60 +679,42 @@ def _point_limits(value: object) -> object:
     return value if value is None else checked_limits(value)
 
 
+_PointLimits = Annotated[dict[str, Any] | None, PlainValidator(_point_limits)]
+
+
 class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
     statistic: OfCards = option(
-        "auc",
-        "the rank statistic to maximise; c_index with data.time_to_event, auuc with data.treatment; or log_loss, for a "
-        "risk score, whose totals say chances",
+        "auc", "what to maximise; c_index with data.time_to_event, auuc with data.treatment; log_loss: a risk score"
     )
-    max_questions: StrictInt = option(
-        4, f"largest number of questions of the card; at most {MOST_QUESTIONS} for a rank statistic", ge=1
-    )
+    max_questions: Count = option(4, f"largest number of questions; at most {MOST_QUESTIONS} for a rank statistic")
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
-    cuts: Annotated[int | dict[str, Any], _CUTS] = option(
-        5, "largest number of thresholds of a column of numbers; a table has their number, or a list of them, by column"
-    )
+    cuts: _Cuts = option(5, "largest number of thresholds of a column of numbers; a table: number, or list, by column")
     one_per_feature: bool = option(False, "whether the card may have only one question about each column")
-    within: float | None = option(
-        None,
-        "share by which the card nearest to the regression may be below the best; 0.02 for auc and c_index, else 0",
-        ge=0,
-        lt=1,
+    within: Share | None = option(
+        None, "share by which the card nearest to the regression may be below the best; 0.02 for auc, c_index, else 0"
     )
-    signs: Signs | None = option(
-        None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
-    )
-    point_limits: Annotated[dict[str, Any] | None, PlainValidator(_point_limits)] = option(
+    signs: Signs | None = option(None, 'table of "+" or "-" by column or question: points not below, not above 0')
+    point_limits: _PointLimits = option(
         None, 'with log_loss: table of least and largest points, { age = [0, 3] }; "(Intercept)" names the intercept'
     )
-    least_points: StrictInt = option(
-        1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100
-    )
+    least_points: StrictInt = option(1, "smallest number of points, up to the sign, of a question", ge=1, le=100)
     required: Names = option((), "questions that the card must have")
-    rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], _RULES] = option(
+    rules: _Rules = option(
         (),
         'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
         "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
     )
-    one_direction: Annotated[bool | tuple[StrictStr, ...] | list[StrictStr], _YES_NO_OR_NAMES] = option(
-        False, "columns whose thresholds must not have points of both signs; true for all"
-    )
+    one_direction: _OneDirection = option(False, "columns whose thresholds may have points of one sign; true for all")
     forbidden: Names = option((), "columns and questions that the card may not have")
-    C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
+    C: NotNegative = option(0.0, "price of each question, on the scale of the statistic")
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
-    ties: Literal["average", "resolved"] = option(
-        "average", "how rows with equal totals count: in random order, or in the worst order"
-    )
-    horizon: float | None = option(
-        None, "with data.time_to_event: time by which events are counted; their median time when left out", gt=0
-    )
-    time_limit: float = option(60.0, "seconds for the search", gt=0)
-    ranges: float = option(
-        10.0, "seconds for the places that each row takes over all cards about as good; 0 for none", ge=0, free=True
-    )
+    ties: Literal["average", "resolved"] = option("average", "rows with equal totals: in random or in the worst order")
+    horizon: Positive | None = option(None, "with data.time_to_event: time by which events count; else their median")
+    time_limit: Positive = option(60.0, "seconds for the search")
+    ranges: NotNegative = option(10.0, "seconds for the places of rows over all good cards; 0: none", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
@@ -821,13 +754,9 @@ class CardConfig(Section):
 class StatisticsConfig(Section):
     """Rank statistics to report on the training and test sets, while training and in the table."""
 
-    report: Several[Statistic] = option(
-        ("dcg", "auc"), "statistics to report beside those of the exact stage and the card; dcg@10 and mrr for grades"
-    )
+    report: Several[Statistic] = option(("dcg", "auc"), "further statistics to report; dcg@10 and mrr for grades")
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
-    empty: Literal["skip", 0, 1] = option(
-        "skip", "value of queries without a label above 0 in a mean over queries; skip leaves them out"
-    )
+    empty: Literal["skip", 0, 1] = option("skip", "value of queries without a label above 0; skip leaves them out")
 
     def clashes(self) -> Iterator[Clash]:
         """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
@@ -839,12 +768,7 @@ class StatisticsConfig(Section):
 class AnswerConfig(Section):
     """The page that `ltr rank` and `ltr run` make: which rows to visit, and how many hits to expect."""
 
-    visits: StrictInt | None = option(
-        None,
-        "number of rows to visit, of each query; ltr rank needs it, for ltr run it is exact.top_k by default",
-        ge=1,
-        free=True,
-    )
+    visits: Count | None = option(None, "rows to visit, of each query; for ltr run exact.top_k by default", free=True)
     id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
     new: _Name = option(
         None,
@@ -852,13 +776,9 @@ class AnswerConfig(Section):
         "and if there are none all its rows (ltr rank) or the test set (ltr run)",
         free=True,
     )
-    new_values: bool = option(
-        False, "rank although most rows have texts in a column that no labelled row had", free=True
-    )
+    new_values: bool = option(False, "rank although most rows have texts in a column that are new", free=True)
     price: bool | None = option(
-        None,
-        "whether to state what constraints cost in hits, by a second fit; done up to 2,000 rows when left out",
-        free=True,
+        None, "state what constraints cost in hits, by a second fit; by default up to 2,000 rows", free=True
     )
 
 
@@ -868,17 +788,19 @@ def _logger(text: str) -> str:
     return text
 
 
+_Loggers = Several[Annotated[StrictStr, AfterValidator(_logger)]]
+_Every = Annotated[int | Literal["auto"], _whole_or("auto", 1)]
+
+
 class TrackingConfig(Section):
     """What is written while training, beside the JSON lines of every logged value."""
 
-    loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
-        ("tensorboard",),
-        "where values, texts and pictures go, beside JSON lines: tensorboard, or your `module:Class`",
-        free=True,
+    loggers: _Loggers = option(
+        ("tensorboard",), "where values, texts and pictures go, beside JSON lines; also your `module:Class`", free=True
     )
-    every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(
+    every: _Every = option(
         "auto",
-        "log every this many steps, and the last; auto logs while that takes below 5 seconds, or 5 % of the time",
+        "log every this many steps, and the last; auto: while that takes 5 seconds or 5 % of the time",
         free=True,
     )
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)
