@@ -1,7 +1,7 @@
 """What the subcommands of ``ltr`` do.
 
-Each is a generator whose docstring is what ``--help`` shows. Up to its ``yield`` it checks what can be checked without
-modules that take seconds to import; it yields their names, goes on once they are imported, and returns the exit code.
+The docstring of each is what ``--help`` shows. It returns its exit code, or None for 0. Before `_load` it checks what
+can be checked without modules that take seconds to import.
 """
 
 from __future__ import annotations
@@ -9,31 +9,32 @@ from __future__ import annotations
 import argparse
 import contextlib
 import glob
-import io
+import importlib
 import json
 import sys
-from collections.abc import Callable, Generator, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trainers.stopping import complain, folded
+from trainers.stopping import StopFlag, complain
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from ltr.data import Roles
+    from trainers.config import Config
     from trainers.display import Display
+    from trainers.ranking import Given
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
-
-Steps = Generator[tuple[str, ...], None, int]
 
 # libraries that reading data imports late: Ctrl-C is best handled between imports
 _DATA = ("pandas", "sklearn.datasets")
 _FITTING = (*_DATA, "sklearn.linear_model", "trainers.display")
 
 
-def run(arguments: argparse.Namespace) -> Steps:
+def run(arguments: argparse.Namespace) -> int:
     """Run the experiment of a config file, or continue it.
 
     It trains the surrogates and baselines, runs the exact stage and prints the table. The same command continues an
@@ -51,10 +52,11 @@ def run(arguments: argparse.Namespace) -> Steps:
 
     config = load_config(arguments.config, arguments.overrides)
     config.data.check_files([config.answer.new])
-    source = read_at_once(config)
     if arguments.dry_run and arguments.json:
         raise RunError("--json: does not go with --dry-run, which describes what would be computed in words")
-    yield "trainers.run.experiment", *_FITTING
+    with _waiting(arguments, "reading the data"):
+        source = read_at_once(config)
+    _load(arguments, "trainers.run.experiment", *_FITTING)
 
     if arguments.dry_run:
         from trainers.preview import preview_run
@@ -75,7 +77,7 @@ def run(arguments: argparse.Namespace) -> Steps:
     return 0 if results.complete else _interrupted(arguments, config.folder)
 
 
-def rank(arguments: argparse.Namespace) -> Steps:
+def rank(arguments: argparse.Namespace) -> None:
     """Rank the rows of a table: which to visit, how many hits to expect, and why.
 
     It says how many hits to expect in the first K rows, and why each row is listed; a hit is a row with a positive
@@ -84,19 +86,22 @@ def rank(arguments: argparse.Namespace) -> Steps:
     The page is printed, and written to a folder: page.html, page.json, list.csv, the fitted ranker, and config.toml,
     which repeats it. Give that folder in place of TABLE to rank other rows by the same ranker.
     """
-    from trainers.ranking_files import check_folder
+    from trainers.config import load_config
+    from trainers.ranking_files import CONFIG, check_folder
     from trainers.run.folder import PAGE
 
     given = _given_to_rank(arguments)
-    folder: Path | None = arguments.table if (arguments.table / PAGE).is_file() else None
-    if folder is None:
-        config, ranking_of_table = _read_to_rank(arguments, given)
-        output: Path | None = arguments.output or Path(config.runs_dir) / f"{config.name}-rank"
+    output: Path | None = arguments.output
+    if earlier := (arguments.table / PAGE).is_file():
+        config = load_config(arguments.table / CONFIG)
+        _check_earlier_page(arguments, config, given)
     else:
-        config, output = _earlier_page(arguments, folder, given), arguments.output
+        config = _config_to_rank(arguments, given)
+        output = output or Path(config.runs_dir) / f"{config.name}-rank"
+        table = _read(arguments, config)
     if output is not None:
         check_folder(output)
-    yield "trainers.ranking", *_FITTING
+    _load(arguments, "trainers.ranking", *_FITTING)
 
     from rich.console import Console
 
@@ -105,12 +110,12 @@ def rank(arguments: argparse.Namespace) -> Steps:
     from trainers.ranking_files import read_answer, read_ranking, write_ranking
 
     ranking, note = None, _noting(arguments)
-    if folder is None:
+    if not earlier:
         with _display(arguments) as display:
-            ranking = rank_given(ranking_of_table, display)
+            ranking = rank_given(table, display)
     elif arguments.new is not None or arguments.visits is not None:
         rows = arguments.new or config.answer.new or config.data.path
-        ranking = read_ranking(folder).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
+        ranking = read_ranking(arguments.table).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
     answer = read_answer(arguments.table) if ranking is None else ranking.answer
     if ranking is not None and output is not None:
         write_ranking(ranking, output, note)
@@ -118,14 +123,13 @@ def rank(arguments: argparse.Namespace) -> Steps:
         _print_json(answer.to_dict())
     else:
         width = min(Console().width, 100) if sys.stdout.isatty() else 80
-        where = folder if ranking is None else output
+        where = arguments.table if ranking is None else output
         text = as_text(answer, width, more="" if where is None else str(where / "list.csv"))
         encoding = sys.stdout.encoding or "utf-8"  # not all of a table's own words can be shown everywhere
         sys.stdout.write(text.encode(encoding, "replace").decode(encoding))
     if ranking is not None and output is not None:
         again = f"ltr rank {output / 'config.toml'}"
         note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
-    return 0
 
 
 def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -137,14 +141,13 @@ def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
     return given if arguments.new is None else {**given, "answer.new": str(arguments.new.absolute())}
 
 
-def _earlier_page(arguments: argparse.Namespace, folder: Path, given: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return the config of an earlier page, whose fitted ranker takes few options."""
+def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: dict[str, Any]) -> None:
+    """Refuse options that do not go with an earlier page, which has a fitted ranker."""
     from ltr.data import DataError
-    from trainers.config import load_config
     from trainers.ranking_files import CONFIG
     from trainers.run.folder import RunFolder
 
-    config = load_config(folder / CONFIG)
+    folder: Path = arguments.table
     if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
         raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
     if arguments.output is not None and arguments.new is None and arguments.visits is None:
@@ -155,17 +158,16 @@ def _earlier_page(arguments: argparse.Namespace, folder: Path, given: dict[str, 
         again = f"ltr run {file} answer.visits={visits}" if run else f"ltr rank {file} --visits {visits}"
         rule = "was made without new rows, and its ranker has learned from the labelled ones"
         raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
-    return config
 
 
-def _read_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Any:  # noqa: ANN401
-    """Return the config of a table, or of a config file, and what is read by it."""
-    from ltr.data import DataError, TableError
+def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Config:
+    """Return the config of a table, or of a config file, with what is given beside it."""
+    from ltr.data import DataError
     from ltr.files import missing_file
     from trainers.config import parse_config
     from trainers.config.experiment import config_tree
     from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
-    from trainers.ranking import checked_name, read_given
+    from trainers.ranking import checked_name
 
     table: Path = arguments.table
     if arguments.label is None and table.suffix != ".toml" and not table.is_file():
@@ -178,13 +180,22 @@ def _read_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Any: 
     make_absolute(tree.get("data"), Path())
     config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
     config.data.check_files([config.answer.new])
+    return config
+
+
+def _read(arguments: argparse.Namespace, config: Config) -> Given:
+    """Read the table to rank."""
+    from ltr.data import DataError, TableError
+    from trainers.ranking import read_given
+
     try:
-        return config, read_given(config)
+        with _waiting(arguments, "reading the data"):
+            return read_given(config)
     except TableError as error:
         raise DataError(error.for_command()) from None
 
 
-def sweep(arguments: argparse.Namespace) -> Steps:
+def sweep(arguments: argparse.Namespace) -> int:
     """Compute the missing results of a sweep.
 
     A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same
@@ -194,32 +205,23 @@ def sweep(arguments: argparse.Namespace) -> Steps:
       ltr sweep configs/paper/all.toml --dry-run
       ltr sweep configs/paper/all.toml exact.time_limit=10 -j 4
     """
-    from trainers.sweep.checks import load_and_check
+    from trainers.config.grids import load_sweep
+    from trainers.sweep.runner import read_sources, run_sweep
 
-    loaded = load_and_check(arguments.config, arguments.overrides)
-    yield "trainers.sweep.runner", *_DATA, "trainers.display"
+    loaded = load_sweep(arguments.config, arguments.overrides)
+    with _waiting(arguments, "reading the data"):
+        sources = read_sources(loaded, only_quick=True)
+    _load(arguments, "trainers.sweep.workers", *_DATA, "trainers.display")
 
-    from trainers.sweep.runner import Shard, run_sweep
-
-    shard = Shard(*arguments.shard)
     if arguments.dry_run:
         from trainers.preview import preview_sweep
 
-        _print(preview_sweep(loaded, arguments.config, shard))
+        _print(preview_sweep(loaded, sources, arguments.shard))
         return 0
-    from trainers.sweep.workers import Workers
-
+    how = {"jobs": arguments.jobs, "threads": arguments.threads, "shard": arguments.shard, "known": arguments.known}
     with _display(arguments) as display:
         try:
-            outcome = run_sweep(
-                arguments.config,
-                arguments.overrides,
-                workers=Workers(arguments.jobs, arguments.threads),
-                shard=shard,
-                known=arguments.known,
-                display=display,
-                loaded=loaded,
-            )
+            outcome = run_sweep(loaded, sources=sources, display=display, **how)
         except KeyboardInterrupt:
             return _interrupted(arguments, loaded.config.folder)
     failed = len(outcome.failures)
@@ -233,7 +235,7 @@ def sweep(arguments: argparse.Namespace) -> Steps:
     return 2 if failed else 0
 
 
-def tune(arguments: argparse.Namespace) -> Steps:
+def tune(arguments: argparse.Namespace) -> int:
     """Search for the best options of an experiment.
 
     The section [tune] of the config has ranges of keys. Each trial is measured on parts of the training set; the best
@@ -245,18 +247,19 @@ def tune(arguments: argparse.Namespace) -> Steps:
 
     given = load_tuning(Path(arguments.config), arguments.overrides)
     given.config.data.check_files()
-    source = read_at_once(given.config)
-    yield "trainers.tune.runner", *_FITTING
+    with _waiting(arguments, "reading the data"):
+        source = read_at_once(given.config)
+    _load(arguments, "trainers.tune.runner", *_FITTING)
 
     from rich.text import Text
 
     from trainers.report.page import plain_text
     from trainers.tables import stacked_tables
-    from trainers.tune.runner import Search, run_tuning
+    from trainers.tune.runner import run_tuning
 
     folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
     with _display(arguments) as display:
-        tuning = run_tuning(Search(**vars(given), folder=folder, data=source), fresh=arguments.fresh, display=display)
+        tuning = run_tuning(given, folder, source=source, fresh=arguments.fresh, display=display)
     stdout = _stdout()
     header, rows = tuning.table(10)
     columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
@@ -276,7 +279,7 @@ def _interrupted(arguments: argparse.Namespace, folder: Path) -> int:
     return 130
 
 
-def report(arguments: argparse.Namespace) -> Steps:
+def report(arguments: argparse.Namespace) -> None:
     """Make tables and figures of a sweep or run, finished or not.
 
     It writes report.md and report.html (one file with everything in it); of a sweep also figures/ and cells.jsonl (all
@@ -287,7 +290,7 @@ def report(arguments: argparse.Namespace) -> Steps:
 
     found = find_reported(arguments.runs)
     results = read_sweep(found) if is_sweep(found) else None
-    yield ("trainers.report.report",)
+    _load(arguments, "trainers.report.report")
 
     from trainers.ranking_files import read_answer
     from trainers.report.report import write_report
@@ -297,20 +300,18 @@ def report(arguments: argparse.Namespace) -> Steps:
     written = write_report(_results_of(RunFolder(found)) if results is None else results, folder, answer=answer)
     for path in written.files:
         sys.stdout.write(f"{path}\n")
-    return 0
 
 
-def show(arguments: argparse.Namespace) -> Steps:
+def show(arguments: argparse.Namespace) -> None:
     """Print a run's table."""
     found = _find_run(arguments)
-    yield ("trainers.run.results",)
+    _load(arguments, "trainers.run.results")
 
     results = _results_of(found)
     if arguments.json:
         _print_json(results.to_dict())
     else:
         _print_table(results)
-    return 0
 
 
 def _find_run(arguments: argparse.Namespace) -> RunFolder:
@@ -335,7 +336,7 @@ def _results_of(folder: RunFolder) -> Results:
     return results
 
 
-def predict(arguments: argparse.Namespace) -> Steps:
+def predict(arguments: argparse.Namespace) -> None:
     """Rank new, unlabelled rows with a run.
 
     The rows come from a table or sparse file. Feature columns are found by name; other columns are kept. The output is
@@ -346,15 +347,15 @@ def predict(arguments: argparse.Namespace) -> Steps:
 
     folder = _find_run(arguments)
     rows = read_rows_for(folder, arguments.data, arguments.method, card=True, new_values=arguments.new_values)
-    yield "trainers.run.predict", *_DATA
+    _load(arguments, "trainers.run.predict", *_DATA)
 
     from trainers.run.predict import predict_csv
 
     ranked = predict_csv(folder, arguments.data, rows=rows, method=arguments.method, note=_noting(arguments))
-    return _write_csv(ranked, arguments.output)
+    _write_csv(ranked, arguments.output)
 
 
-def outcome(arguments: argparse.Namespace) -> Steps:
+def outcome(arguments: argparse.Namespace) -> None:
     """Compare what was promised of new rows with what came.
 
     The rows have the columns of the run's table, and one that says what came; they are ranked again. Printed are the
@@ -362,7 +363,7 @@ def outcome(arguments: argparse.Namespace) -> Steps:
     of these rows. The folder of ltr rank can stand in place of a run.
     """
     run = _find_run(arguments)
-    yield "trainers.run.outcome", *_DATA
+    _load(arguments, "trainers.run.outcome", *_DATA)
 
     from trainers.run.outcome import came_of, methods_of, outcomes
 
@@ -374,10 +375,9 @@ def outcome(arguments: argparse.Namespace) -> Steps:
         _print_json([one.to_dict() for one in found])
     else:
         sys.stdout.write("\n\n".join(one.to_markdown() for one in found) + "\n")
-    return 0
 
 
-def explain(arguments: argparse.Namespace) -> Steps:
+def explain(arguments: argparse.Namespace) -> None:
     """Say why rows stand where a run's ranker puts them.
 
     For a row: what each column adds to its score, and which columns put it above or below its neighbours on the list. A
@@ -387,7 +387,7 @@ def explain(arguments: argparse.Namespace) -> Steps:
 
     folder = _find_run(arguments)
     read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
-    yield "trainers.run.predict", *_DATA
+    _load(arguments, "trainers.run.predict", *_DATA)
 
     from trainers.run.predict import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.proofs import ranges_of_rows
@@ -398,7 +398,7 @@ def explain(arguments: argparse.Namespace) -> Steps:
     ranges, listed = ranges_of_rows(folder, arguments.method, read, rows)
     if arguments.json:
         _print_json(to_objects(explanation, rows, ranges, listed))
-        return 0
+        return
     console = _stdout()
     for row in rows:
         console.print(table_of(explanation, row, read.dates))
@@ -408,23 +408,21 @@ def explain(arguments: argparse.Namespace) -> Steps:
         console.print(" ".join(ranges.sentences), highlight=False, markup=False)
     if note := note_of(explanation):
         _noting(arguments)(note)
-    return 0
 
 
-def _write_csv(rows: str, output: Path | None) -> int:
+def _write_csv(rows: str, output: Path | None) -> None:
     """Write rows to a file, or to stdout."""
     from trainers.files import remove_leftovers, write_atomic, writing
 
     if output is None:
         sys.stdout.write(rows)
-        return 0
+        return
     with writing(output, "--output"):
         remove_leftovers(output.parent, f".{glob.escape(output.name)}.*.tmp")
         write_atomic(output, rows.encode())
-    return 0
 
 
-def export(arguments: argparse.Namespace) -> Steps:
+def export(arguments: argparse.Namespace) -> None:
     """Write a run's ranker as an ONNX model.
 
     Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become features
@@ -434,12 +432,11 @@ def export(arguments: argparse.Namespace) -> Steps:
 
     run = _find_run(arguments)
     method = method_of(run, arguments.method)
-    yield ("trainers.run.predict",)
+    _load(arguments, "trainers.run.predict")
 
     from trainers.run.predict import export_run
 
     sys.stdout.write(f"{export_run(run, arguments.output, method=method)}\n")
-    return 0
 
 
 def _roles(arguments: argparse.Namespace) -> Roles:
@@ -449,13 +446,13 @@ def _roles(arguments: argparse.Namespace) -> Roles:
     return Roles(**given, drop=tuple(arguments.drop))
 
 
-def check(arguments: argparse.Namespace) -> Steps:
+def check(arguments: argparse.Namespace) -> int:
     """Print what a table holds.
 
     Each column with its kind, its missing values and what becomes of it; then everything that keeps the table from
     being used, with the line of a config that solves it.
     """
-    yield "trainers.own_table", "pandas"
+    _load(arguments, "trainers.own_table", "pandas")
 
     from trainers.config import load_config
     from trainers.files import RunError
@@ -474,16 +471,15 @@ def check(arguments: argparse.Namespace) -> Steps:
         _print(rich_check(checked))
     if checked.error is not None:
         complain(f"error: {checked.error}")
-        return 2
-    return 0
+    return 0 if checked.error is None else 2
 
 
-def init(arguments: argparse.Namespace) -> Steps:
+def init(arguments: argparse.Namespace) -> None:
     """Write a config for a table.
 
     The config is a start: it has the label, columns that cannot be used, and the keys that matter most.
     """
-    yield "trainers.own_table", "pandas"
+    _load(arguments, "trainers.own_table", "pandas")
 
     from trainers.own_table import open_keys, write_config
 
@@ -497,10 +493,9 @@ def init(arguments: argparse.Namespace) -> Steps:
     sys.stdout.write(f"wrote {output}; {next_step}: ltr run {output}\n")
     if checked.error is not None:
         complain(f"the config solves what it can of this: {checked.error.problems_text}")
-    return 0
 
 
-def card(arguments: argparse.Namespace) -> Steps:
+def card(arguments: argparse.Namespace) -> None:
     """Find a scoring system for a table, proven to rank best.
 
     A card is a few yes/no questions about the columns of a table, with points to add up. Columns may hold numbers,
@@ -536,7 +531,7 @@ def card(arguments: argparse.Namespace) -> Steps:
         table = read_labelled(config.data)
     except TableError as error:
         raise DataError(error.for_command()) from None
-    yield "trainers.cards", *_DATA
+    _load(arguments, "trainers.cards", *_DATA)
 
     from trainers.cards import card_of_table, write_card
 
@@ -553,22 +548,21 @@ def card(arguments: argparse.Namespace) -> Steps:
             arguments.output.mkdir(parents=True, exist_ok=True)
             write_card(found.card, found.ranker, arguments.output, listed)
         note(f"card and ranked rows are in {arguments.output}; ltr score applies the card to other rows")
-    return 0
 
 
-def score(arguments: argparse.Namespace) -> Steps:
+def score(arguments: argparse.Namespace) -> None:
     """Apply a card to the rows of a table.
 
     The output is CSV: the total of each row and its points by question, then the row itself.
     """
-    yield "trainers.cards", "pandas"
+    _load(arguments, "trainers.cards", "pandas")
 
     from trainers.cards import score_csv
 
-    return _write_csv(score_csv(arguments.card, arguments.rows, missing=arguments.missing), arguments.output)
+    _write_csv(score_csv(arguments.card, arguments.rows, missing=arguments.missing), arguments.output)
 
 
-def evaluate(arguments: argparse.Namespace) -> Steps:
+def evaluate(arguments: argparse.Namespace) -> None:
     """Measure a run of trec_eval's format against judgements.
 
     Values agree with trec_eval's: documents are ordered by score, then by name, and those without a judgement are not
@@ -577,7 +571,7 @@ def evaluate(arguments: argparse.Namespace) -> Steps:
     from ltr.data import judged_lists
 
     lists = judged_lists(arguments.run, arguments.qrels, complete=arguments.complete)
-    yield "trainers.evaluation", "pandas"
+    _load(arguments, "trainers.evaluation", "pandas")
 
     from trainers.evaluation import DEFAULT, evaluate_run
 
@@ -587,10 +581,9 @@ def evaluate(arguments: argparse.Namespace) -> Steps:
         complain("ndcg has the gain 2^label - 1; trec_eval's ndcg, with the label as its gain, is 'ndcg(gain=linear)'")
     write = found.json if arguments.json else found.text
     sys.stdout.write(write(per_query=arguments.per_query))
-    return 0
 
 
-def verify(arguments: argparse.Namespace) -> Steps:
+def verify(arguments: argparse.Namespace) -> int:
     """Check a certificate.
 
     A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are checked
@@ -603,26 +596,23 @@ def verify(arguments: argparse.Namespace) -> Steps:
         found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
         none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
         raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
-    yield ("ltr.verify",)
+    _load(arguments, "ltr.verify")
 
     from ltr import verify
 
     options = [f"--{name.replace('_', '-')}" for name in ("require_proof", "json") if getattr(arguments, name)]
     valued = ((name, getattr(arguments, name)) for name in ("data", "max_size", "max_steps"))
     options += [f"--{name.replace('_', '-')}={value}" for name, value in valued if value is not None]
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        code: int = verify.main([*options, "--", arguments.file])
-    sys.stdout.write(printed.getvalue() if arguments.json else folded(printed.getvalue(), sys.stdout))
-    return code
+    return verify.main([*options, "--", arguments.file])
 
 
-def options(arguments: argparse.Namespace) -> Steps:
+def options(arguments: argparse.Namespace) -> None:
     """List the keys of a config.
 
     Keys of an experiment come first, then those of a sweep and of a search, each with its default and meaning. With
     sections or keys it lists only these.
     """
-    yield ("trainers.config.grids",)
+    _load(arguments, "trainers.config.grids")
 
     from rich.text import Text
 
@@ -632,21 +622,40 @@ def options(arguments: argparse.Namespace) -> Steps:
     for title, rows in keys_of(arguments.keys).items():
         heading = [Text(f"\n{title}", style="italic")] if title else []
         _print([*heading, folded_table(("key", "default", "meaning"), rows, whole=("key",))])
-    return 0
 
 
-def completion(arguments: argparse.Namespace) -> Steps:
+def completion(arguments: argparse.Namespace) -> None:
     """Print what makes a shell complete commands, files, runs and keys.
 
     For bash add eval "$(ltr completion bash)" to ~/.bashrc, for zsh eval "$(ltr completion zsh)" to ~/.zshrc after
     compinit; for fish write ltr completion fish to ~/.config/fish/completions/ltr.fish.
     """
-    yield ("argcomplete.shell_integration",)
+    _load(arguments, "argcomplete.shell_integration")
 
     from argcomplete.shell_integration import shellcode
 
     sys.stdout.write(shellcode(["ltr"], shell=arguments.shell))
-    return 0
+
+
+def _load(arguments: argparse.Namespace, *modules: str) -> None:
+    """Import modules that take seconds; Ctrl-C waits until they are in, because libraries make other errors of it."""
+    with StopFlag() as stop, _waiting(arguments, "loading libraries"):
+        for module in modules:
+            importlib.import_module(module)
+    stop.check()
+
+
+@contextlib.contextmanager
+def _waiting(arguments: argparse.Namespace, what: str) -> Iterator[None]:
+    """Return a context that says what the user of a long command waits for, unless it ends within a moment."""
+    timer = threading.Timer(1.5, complain, [f"{what} ..."])
+    timer.daemon = True
+    if arguments.command in ("run", "rank", "sweep", "tune") and not arguments.quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _noting(arguments: argparse.Namespace) -> Callable[[str], None]:

@@ -23,8 +23,9 @@ from rich.text import Text
 
 from ltr.exact.solution import TracePoint
 from trainers.config import EXACT
+from trainers.files import Json
 from trainers.plan import Cell
-from trainers.records import Answer
+from trainers.records import nothing_proven
 from trainers.tables import NOTHING_PROVEN
 
 _STEPS, _CELLS = 2.0, 10.0  # seconds between lines on steps of a method and on finished cells of a sweep
@@ -130,16 +131,18 @@ class Display:
         self._say(f"{cells}{earlier}; {missing} to compute, {at_once} at a time, {each} each")
         self._start("sweep", total, self._done)
 
-    def finished(self, cell: Cell, answer: Answer) -> None:
-        """Show the answer on a cell of a sweep."""
-        parts = [cell.data, f"split {cell.split}", f"{cell.method}: {answer.status or 'failed'}"]
-        if not answer.failure:
+    def finished(self, cell: Cell, answer: Json | str) -> None:
+        """Show that a cell of a sweep has its record, or failed for a reason."""
+        parts = [cell.data, f"split {cell.split}"]
+        if isinstance(answer, str):
+            parts.append(f"{cell.method}: failed")
+        else:
             self._done += 1
-            parts.append(f"{answer.seconds:.1f} s")
-            if answer.nothing_proven:
+            parts += [f"{cell.method}: {answer['status']}", f"{answer['seconds']:.1f} s"]
+            if nothing_proven(answer):
                 parts.append(NOTHING_PROVEN)
-            elif answer.gap is not None:
-                parts.append(f"gap {answer.gap:.2%}")
+            elif (gap := (answer.get("list") or {}).get("gap")) is not None:
+                parts.append(f"gap {gap:.2%}")
         line = f"{self._done}/{self._total}: {', '.join(parts)}"
         self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS)
 

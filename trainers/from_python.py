@@ -26,7 +26,7 @@ from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import PATHS, Source, as_pandas, read_source
 from trainers.tune.results import Tuning
-from trainers.tune.runner import Search, run_tuning
+from trainers.tune.runner import run_tuning
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,9 +134,9 @@ def tune(
     tree, frames, source = _given(config, data, test, columns, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
-        given = check_tuning(tree, section, source)
-        search = Search(**vars(given), folder=given.config.folder, data=_read(given.config, frames))
-        tuning = run_tuning(search, fresh=fresh, display=display)
+        search = check_tuning(tree, section, source)
+        own = _read(search.config, frames)
+        tuning = run_tuning(search, search.config.folder, source=own, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
     return tuning

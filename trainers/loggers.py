@@ -1,16 +1,34 @@
-"""Loggers: TensorBoard or a user's own, all behind one small class.
+"""What a run logs of each method: JSON lines of every value in float64, and loggers that receive the same values.
 
-`trainers.run.tracking.Tracker` writes every value into JSON lines and passes it on to the loggers that
-``tracking.loggers`` names, one of each kind for each method of a run, and one for its tables and pictures.
+A logger is TensorBoard or a user's own; ``tracking.loggers`` names them. TensorBoard keeps scalars in float32, and an
+event with a repeated step removes what it drew before. So when a training continues, its lines are cut at the
+checkpoint's step, and its loggers start again with the lines.
+
+==========================================  ==========================================================
+tag                                         value, step
+==========================================  ==========================================================
+``loss/convex``                             the loss after each optimizer step
+``loss/objective``, ``loss/excess``         with the penalty; its distance to the certified optimum
+``train/dcg``, ``test/dcg``, ...            a rank statistic of the training or test set; methods without
+                                            steps draw a level line
+``validation/ndcg``, ...                    the statistic of the rows held out, by which the best step is chosen
+``exact/incumbent``, ``/bound``, ``/gap``   the exact stage's; the step is the time in milliseconds
+``exact/expected_gain``, ...                what it expects to gain on a new list, where it chose; ``_low`` and
+                                            ``_high`` are the ends of the 90 % interval
+``final/train/dcg``, ...                    the finished method's values, step 0
+``card``                                    the picture of a card, and its text in Markdown
+==========================================  ==========================================================
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from matplotlib.figure import Figure
 from torch.utils.tensorboard.summary import hparams
@@ -18,6 +36,7 @@ from torch.utils.tensorboard.writer import SummaryWriter
 
 from ltr.checks import named_object
 from trainers.config.errors import ConfigError, Finding
+from trainers.files import reading, to_json, write_atomic
 
 Parameters = Mapping[str, bool | int | float | str]
 """Hyperparameters by name."""
@@ -58,6 +77,9 @@ class Logger:
     def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
         """Take the hyperparameters of the finished method, and its final values."""
 
+    def log_charts(self, charts: Charts) -> None:
+        """Take the layout of TensorBoard's custom charts."""
+
     def flush(self) -> None:
         """Write everything taken so far."""
 
@@ -90,7 +112,6 @@ class _TensorBoard(Logger):
             self._writer._get_file_writer().add_summary(summary)
 
     def log_charts(self, charts: Charts) -> None:
-        """Take the layout of the custom charts."""
         self._writer.add_custom_scalars(charts)
 
     def flush(self) -> None:
@@ -131,45 +152,14 @@ class Loggers:
             with self._left_out_if_it_fails(name):
                 self._open[name] = _class(name)(folder, run, method)
 
-    def __enter__(self) -> Loggers:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        self.each("close")
 
-    def log_scalars(self, step: int, values: Mapping[str, float | None], when: float) -> None:
-        """Pass on values by tag, without those that are not finite."""
-        finite = {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}
-        if finite:
-            self._each("log_scalars", step, finite, when=when)
-
-    def log_text(self, tag: str, text: str) -> None:
-        """Pass on a text in Markdown."""
-        self._each("log_text", tag, text)
-
-    def log_figure(self, tag: str, figure: Figure) -> None:
-        """Pass on a figure."""
-        self._each("log_figure", tag, figure)
-
-    def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
-        """Pass on hyperparameters and final values."""
-        self._each("log_parameters", parameters, final)
-
-    def log_charts(self, charts: Charts) -> None:
-        """Pass on the layout of the custom charts, which TensorBoard alone has."""
-        for logger in self._open.values():
-            if isinstance(logger, _TensorBoard):
-                logger.log_charts(charts)
-
-    def flush(self) -> None:
-        """Have everything written."""
-        self._each("flush")
-
-    def close(self) -> None:
-        """Close all loggers."""
-        self._each("close")
-
-    def _each(self, method: str, *arguments: Any, **options: Any) -> None:  # noqa: ANN401
+    def each(self, method: str, *arguments: Any, **options: Any) -> None:  # noqa: ANN401  (those of the method)
+        """Call a method of each logger, such as ``each("log_text", tag, text)``."""
         for name, logger in list(self._open.items()):
             with self._left_out_if_it_fails(name):
                 getattr(logger, method)(*arguments, **options)
@@ -183,6 +173,70 @@ class Loggers:
                 raise
             self._open.pop(name, None)
             self.failures.append(f"logger {name}: left out after {type(error).__name__}: {error}")
+
+
+class Tracker(Loggers):
+    """The log of one method: the file ``scalars.jsonl`` in its folder, and its loggers.
+
+    It goes on after the step `keep` of an earlier log and drops what follows it; None starts a new log.
+    """
+
+    def __init__(self, names: Sequence[str], folder: Path, run: str, method: str, *, keep: int | None = None) -> None:
+        super().__init__(names, folder, run, method)
+        path = folder / "scalars.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with reading(path):
+            earlier = [] if keep is None else [line for line in read_log(path) if line["step"] <= keep]
+            kept = [line for line in earlier if not any(tag.startswith(FINAL) for tag in line["values"])]
+        write_atomic(path, "".join(map(_line, kept)).encode())
+        self._file = path.open("a", encoding="utf-8")
+        for line in kept:
+            self._pass_on(line["step"], line["values"], line["time"])
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        super().__exit__()
+
+    def log(self, step: int, values: Mapping[str, float], *, when: float | None = None) -> None:
+        """Log values by tag at a step, at a time in seconds since the epoch or now; a tag's steps must ascend.
+
+        Values that are not finite are null in the JSON lines and not passed on to the loggers.
+        """
+        when = time.time() if when is None else when
+        plain = {tag: float(value) for tag, value in values.items()}
+        self._file.write(_line({"step": step, "time": when, "values": plain}))
+        self._file.flush()
+        self._pass_on(step, plain, when)
+
+    def _pass_on(self, step: int, values: Mapping[str, float | None], when: float) -> None:
+        finite = {tag: value for tag, value in values.items() if value is not None and math.isfinite(value)}
+        if finite:
+            self.each("log_scalars", step, finite, when=when)
+
+    def level(self, last: int, values: Mapping[str, float]) -> None:
+        """Log values that belong to no step as a level line from step 0 to `last`."""
+        for step in sorted({0, last}):
+            self.log(step, values)
+
+    def finish(self, parameters: Parameters, final: Mapping[str, float]) -> None:
+        """Log hyperparameters, and final values under ``final/...``."""
+        values = {f"{FINAL}{tag}": float(value) for tag, value in final.items()}
+        self.each("log_parameters", parameters, values)
+        self.log(0, values)
+
+
+def read_log(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a log, ``{"step", "time", "values"}``; a last line cut off by a crash is left out."""
+    if not path.exists():
+        return
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _line(record: Mapping[str, object]) -> str:
+    return json.dumps(to_json(record), ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def event_tag(tag: str) -> str:

@@ -188,7 +188,7 @@ def parser_of_ltr() -> _Parser:
     parser.add_argument("--version", action="version", version=f"ltr {ltr.__version__}")
     subcommands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    def add(act: Callable[[argparse.Namespace], commands.Steps], *shared: str, name: str = "") -> Callable[..., Any]:
+    def add(act: Callable[[argparse.Namespace], int | None], *shared: str, name: str = "") -> Callable[..., Any]:
         """Add a command with some of the shared arguments, and return what adds others."""
         description, example, rest = (inspect.getdoc(act) or "").partition("\nExamples")
         summary = description.partition("\n")[0]

@@ -47,11 +47,6 @@ class Cell:
         method = re.sub(r"[\W_]+", "_", self.method).strip("_")
         return f"{self.data}/{self.split}/{method}-{self.digest}"
 
-    @property
-    def cost(self) -> float:
-        """Seconds that the cell may take, roughly."""
-        return self.config.exact.time_limit if self.method == EXACT else 1.0
-
     def concerns(self, key: str) -> bool:
         """Return whether a key of the config matters to this method; to an exact cell its base ranker's do, too."""
         section, _, rest = key.partition(".")

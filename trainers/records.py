@@ -1,39 +1,8 @@
 """Records: what is kept of a method fitted on a split of a data set, in runs and in sweeps.
 
-A record is a JSON object::
-
-    id, data, split, method     the id is data/split/method-hash, see `trainers.plan`; split is the seed of the split
-    options                     options of the method: the keys of its section of the config
-    sizes                       {"train": [rows, positives], "test": [rows, positives], "d": features}
-    status, seconds, steps      how the method ended, its own time, and its steps, rounds or search nodes
-    train, test                 {"dcg": 12.3, ...}: the reported statistics of both sets, None where undefined
-    loss                        the method's own convex loss on the training set; None for the exact stage
-    validation                  the first statistic of the validation set as the mean over lists of its share of the
-                                best value, where a surrogate was measured there; left out elsewhere
-    excess                      distance of its objective to the certified optimum, where that was asked for
-    weights                     weights on the raw features; None where the ranker is not linear
-
-    only in records of the exact stage:
-    list                        {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the
-                                reranked top, the objective there with its bound, the statistic of a perfect order, and
-                                the objective of the rankers that the search started from
-                                where a base score is corrected also {"base", "reached", "base_weight"}: the
-                                statistic of the base's order and of the ranker's, and the base score's weight
-    first_k                     {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see
-                                `trainers.task.measures.Task.first_k`
-    constraints                 {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"},
-                                where both stages are bound: statistics and first K rows of the base so fitted
-    demands                     a `DemandOutcome` as JSON, with "new": [{"value", "low", "high"}, ...], what the test
-                                set has of each demand, with a 90 % interval; left out without demands
-    choice                      the fields of `ltr.rankers.Choice`, where the exact stage chose whether to rerank
-    message                     what else the user should know
-    trace                       [[seconds, incumbent, bound, nodes], ...]
-    recentred                   {"norm", "seconds", "train", "test"}: the answer moved to the largest margin, if asked
-                                for
-
-A sweep keeps each record in a file ``cells/<id>.json`` of its folder, written whole or not at all; while that file is
-there, the record is not computed again. A run keeps each in ``<method>/result.json``, with the trace in
-``scalars.jsonl`` beside it (`trainers.run.folder`). `read_sweep` gives `SweepResults`, which the report is made from.
+A record is a JSON object with the keys of `Record`. A sweep keeps each in a file ``cells/<id>.json`` of its folder,
+written whole or not at all; while that file is there, the record is not computed again. A run keeps each in
+``<method>/result.json`` (`trainers.run.folder`). `read_sweep` gives `SweepResults`, which the report is made from.
 
 ``grids`` say what tables are made of: for each grid of the sweep its ``name``, ``title``, ``best_of``, ``varied``
 (keys) and ``cells``, each with ``id``, ``data``, ``split``, ``method`` and ``varied`` (values by key, lists as text),
@@ -46,11 +15,11 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Required, TypeVar
+from typing import Any, NotRequired, TypeVar
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -58,6 +27,54 @@ from typing_extensions import TypedDict
 
 from ltr.exact.solution import Status
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
+
+_Numbers = dict[str, float | None]
+_Sizes = dict[str, list[int] | int]
+_Points = list[list[float | None]]
+_Weights = list[float]
+
+
+class Record(TypedDict):
+    """The keys of a record, and their types."""
+
+    id: str  # data/split/method-hash, see `trainers.plan`
+    data: str  # name of the experiment
+    split: int  # seed of the split
+    method: str
+    options: dict[str, Any]  # options of the method: the keys of its section of the config
+    sizes: _Sizes  # {"train": [rows, positives], "test": [rows, positives], "d": features}
+    status: str  # how the method ended
+    seconds: float  # its own time
+    train: _Numbers  # the reported statistics of the training set, {"dcg": 12.3, ...}; None where undefined
+    test: _Numbers  # those of the test set
+    weights: _Weights | None  # weights on the raw features; None where the ranker is not linear
+    steps: NotRequired[int | None]  # its steps, rounds or search nodes
+    loss: NotRequired[float | None]  # its own convex loss on the training set; None for the exact stage
+    # of a surrogate the first statistic of the validation set, as the mean over lists of its share of the best value
+    validation: NotRequired[float | None]
+    excess: NotRequired[float | None]  # distance of its objective to the certified optimum, where that was asked for
+    message: NotRequired[str | None]  # what else the user should know
+    card: NotRequired[dict[str, Any] | None]  # the card
+    # a `DemandOutcome` as JSON, with "new": [{"value", "low", "high"}, ...], what the test set has of each demand, with
+    # a 90 % interval; left out without demands
+    demands: NotRequired[dict[str, Any] | None]
+
+    # of the exact stage alone:
+    # {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the reranked top, the objective
+    # there with its bound, the statistic of a perfect order, and the objective of the rankers that the search started
+    # from; where a base score is corrected also {"base", "reached", "base_weight"}: the statistic of the base's order
+    # and of the ranker's, and the base score's weight
+    list: NotRequired[dict[str, float | _Numbers | None] | None]
+    trace: NotRequired[_Points | None]  # [[seconds, incumbent, bound, nodes], ...]
+    # {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see `Task.first_k`
+    first_k: NotRequired[dict[str, Any] | None]
+    # {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"}, where both stages are bound:
+    # statistics and first K rows of the base so fitted
+    constraints: NotRequired[dict[str, Any] | None]
+    choice: NotRequired[dict[str, Any] | None]  # the fields of `ltr.rankers.Choice`, where it chose whether to rerank
+    # {"norm", "seconds", "train", "test"}: the answer moved to the largest margin, if asked for
+    recentred: NotRequired[dict[str, Any] | None]
+
 
 CELLS = "cells"
 """Folder of the records in a sweep's folder."""
@@ -68,7 +85,6 @@ POINTS = 40
 ADVICE = "remove it: the same `ltr sweep` then writes it again"
 """What to do about a damaged index."""
 
-_KEYS = {"id", "data", "split", "method", "options", "sizes", "status", "seconds", "train", "test", "weights"}
 _GRID_KEYS = {"name", "title", "best_of", "varied", "cells"}
 _CELL_KEYS = {"id", "data", "split", "method", "varied"}
 _RECORD_ADVICE = "remove it: the same `ltr sweep` then computes this result again"
@@ -96,54 +112,16 @@ def nothing_proven(record: Mapping[str, Any]) -> bool:
     return is_trivial(found["bound"], found["trivial_bound"])
 
 
-_Numbers = dict[str, float | None]
-_Points = list[list[float | None]]
-_Weights = list[float]
-
-
-class _Record(TypedDict, total=False):
-    """The types of the keys of a record; those of runs have at least the required ones."""
-
-    method: Required[str]
-    status: Required[str]
-    seconds: Required[float]
-    train: Required[_Numbers]
-    test: Required[_Numbers]
-    id: str
-    data: str
-    split: int
-    options: dict[str, Any]
-    sizes: dict[str, list[int] | int]
-    steps: int | None
-    loss: float | None
-    validation: float | None
-    excess: float | None
-    weights: _Weights | None
-    list: dict[str, float | _Numbers | None] | None
-    first_k: dict[str, Any] | None
-    constraints: dict[str, Any] | None
-    choice: dict[str, Any] | None
-    card: dict[str, Any] | None
-    message: str | None
-    trace: _Points | None
-    recentred: dict[str, Any] | None
-
-
 @functools.cache
-def _types() -> TypeAdapter[_Record]:
-    return TypeAdapter(_Record)
-
-
-def check_types(record: Mapping[str, Any]) -> None:
-    """Raise ValueError for an object that lacks what every record has, or has values of other types."""
-    _types().validate_python(record, strict=True)
+def _types() -> TypeAdapter[Record]:
+    return TypeAdapter(Record)
 
 
 def check_record(record: Mapping[str, Any]) -> None:
-    """Raise ValueError for an object that is not a record: keys are missing, or its numbers do not fit each other."""
-    if not (record.keys() >= _KEYS and record["train"]):
-        raise ValueError(f"not a record: {record}")
-    check_types(record)
+    """Raise ValueError for an object that is not a record: keys are missing, or values of other types or sizes."""
+    _types().validate_python(record, strict=True)
+    if not record["train"]:
+        raise ValueError(f"no statistics: {record}")
     sizes = record["sizes"]
     if (found := record.get("list")) and not 0 <= found["n_pos"] <= found["n"] <= sizes["train"][0]:
         raise ValueError(f"a list of {found['n']} with {found['n_pos']} positives, of {sizes['train'][0]} rows")
@@ -171,23 +149,6 @@ def write_cell(folder: Path, record: Mapping[str, Any]) -> None:
     path = cell_file(folder, record["id"])
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, record)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A worker's answer on a cell: how the method ended, or why there is no result."""
-
-    failure: str = ""  # why there is no result, empty where there is one
-    status: str = ""  # how the method ended
-    seconds: float = 0.0  # its own time
-    gap: float | None = None  # gap of the exact stage
-    nothing_proven: bool = False  # whether its bound is that of a perfect order, above its value
-
-    @classmethod
-    def of(cls, record: Json) -> Answer:
-        """Return the answer that a cell has this record."""
-        gap = (record.get("list") or {}).get("gap")
-        return cls("", record["status"], record["seconds"], gap, nothing_proven(record))
 
 
 @dataclass(frozen=True)
@@ -239,28 +200,26 @@ def read_sweep(path: Path) -> SweepResults:
             index, *records = map(json.loads, path.read_text(encoding="utf-8").splitlines())
             for record in records:
                 check_record(record)
-            _check_index(index)
-            return SweepResults(index["name"], index["grids"], index["origin"], records)
+            return _results(index, records)
     index = read_json(path / INDEX, ADVICE)
     if index is None:
         raise RunError(f"{path}: holds no sweep (no {INDEX}); `ltr sweep CONFIG` makes one")
     with reading(path / INDEX, ADVICE):
-        _check_index(index)
         named = dict.fromkeys(cell["id"] for grid in index["grids"] for cell in grid["cells"])
         found = {cell_id: read_cell(path, cell_id) for cell_id in named}
         lists = [record.get("list") or {} for record in found.values() if record is not None]
         starts = dict.fromkeys(cell_id for one in lists for cell_id in one.get("starts", ()))
         found |= {cell_id: read_cell(path, cell_id) for cell_id in starts if cell_id not in found}
-        records = [record for record in found.values() if record is not None]
-        return SweepResults(index["name"], index["grids"], index["origin"], records)
+        return _results(index, [record for record in found.values() if record is not None])
 
 
-def _check_index(index: Json) -> None:
-    """Refuse an index that does not say which records make which table."""
+def _results(index: Json, records: Iterable[Json]) -> SweepResults:
+    """Return the results of an index and its records; refuse one that does not say which records make which table."""
     for grid in index["grids"]:
         for entry, keys in ((grid, _GRID_KEYS), *((cell, _CELL_KEYS) for cell in grid.get("cells", ()))):
             if missing := keys - entry.keys():
                 raise ValueError(f"no {min(missing)} in {entry}")
+    return SweepResults(index["name"], index["grids"], index["origin"], list(records))
 
 
 def write_export(path: Path, results: SweepResults) -> None:

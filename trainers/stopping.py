@@ -1,13 +1,8 @@
-"""What Ctrl-C and SIGTERM do to a run, a sweep and the command.
-
-A run stops between two steps, never in the middle of one (`StopFlag`). A sweep stops at once, but nothing disturbs its
-end (`stopped_once`). The command ends with its exit code, whatever comes once that is known (`exit_code`).
-"""
+"""What Ctrl-C and SIGTERM do: they stop the command at once (`stop_once`), or where it is ready (`StopFlag`)."""
 
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import sys
 import threading
@@ -47,59 +42,17 @@ class StopFlag:
         self.raised = True
 
 
-@contextlib.contextmanager
-def stopped_once() -> Iterator[None]:
-    """Return a context in which the first SIGINT or SIGTERM raises KeyboardInterrupt and the others do nothing."""
+def stop_once() -> None:
+    """Let the first SIGINT or SIGTERM of this process raise KeyboardInterrupt, and the others do nothing."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         for other in _SIGNALS:
             signal.signal(other, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    with _handling(stop):
-        yield
-
-
-def exit_code(work: Callable[[Callable[[], None]], int], interrupted: Callable[[], int]) -> int:
-    """Return the exit code of a process, and ignore Ctrl-C from then on.
-
-    `work` returns the code. It receives a function to call once its modules are imported: until then Ctrl-C ends the
-    process at once, because a KeyboardInterrupt within an import may become any other error. `interrupted` returns the
-    code where a KeyboardInterrupt, or an error that libraries made of one, ended `work`.
-    """
-    over, interrupts = False, 0
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        nonlocal interrupts
-        if not over:
-            interrupts += 1
-            raise KeyboardInterrupt
-
-    # else it is ignored, as in the background
-    handled = signal.getsignal(signal.SIGINT) in (signal.default_int_handler, leave_at_once)
-
-    def loaded() -> None:
-        if handled:
-            signal.signal(signal.SIGINT, interrupt)
-
-    if handled:
-        signal.signal(signal.SIGINT, leave_at_once)
-    try:
-        code = work(loaded)
-        over = True
-    except (KeyboardInterrupt, Exception) as error:
-        over = True
-        if not interrupts and not isinstance(error, KeyboardInterrupt):
-            raise
-        code = interrupted()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Python's own end puts back what kills
-    return code
-
-
-def leave_at_once(number: int, frame: FrameType | None) -> None:
-    """End the process on SIGINT, while nothing is open yet."""
-    os.write(2, b"ltr: interrupted\n")
-    os._exit(130)
+    for number in _SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as in the background
+            signal.signal(number, stop)
 
 
 def complain(text: str) -> None:

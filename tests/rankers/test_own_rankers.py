@@ -33,7 +33,7 @@ from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
 from trainers.run.predict import export_run, ranker_of
 from trainers.run.rows import method_of
-from trainers.sweep.compute import compute
+from trainers.sweep.workers import compute
 from trainers.task.data import split_of
 
 OWN = '''

@@ -7,9 +7,9 @@ from unittest import mock
 
 import numpy as np
 
+from trainers.config.grids import load_sweep
 from trainers.records import CELLS
-from trainers.sweep import runner
-from trainers.sweep.compute import answer
+from trainers.sweep import runner, workers
 
 EXPERIMENT = """
 [data]
@@ -56,23 +56,21 @@ def write(folder, **files):
     return folder / "sweep.toml"
 
 
-class _Here:
-    at_once = 1
-
-    def answers(self, folder, cells):
-        for cell in cells:
-            yield cell, answer(folder, cell, 1)
+def _answers(folder, cells):
+    for cell in cells:
+        yield cell, workers.answer(folder, cell, 1)
 
 
 def no_processes():
     """A context in which sweeps start no processes of their own."""
-    return mock.patch.object(runner, "open_pool", return_value=contextlib.nullcontext(_Here()))
+    return mock.patch.object(workers, "open_pool", return_value=contextlib.nullcontext(_answers))
 
 
 def run_here(path, *overrides, **options):
-    """`run_sweep` without processes of its own."""
+    """`run_sweep` without processes of its own, one result at a time."""
     with no_processes():
-        return runner.run_sweep(path, [f"runs_dir={path.parent / 'runs'}", *overrides], **options)
+        sweep = load_sweep(path, [f"runs_dir={path.parent / 'runs'}", *overrides])
+        return runner.run_sweep(sweep, jobs=1, **options)
 
 
 def files_of(folder):

@@ -151,7 +151,7 @@ def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys
             signal.raise_signal(signal.SIGINT)
         return genuine(name, *arguments, **options)
 
-    monkeypatch.setattr("trainers.cli.importlib.import_module", lambda name: interrupted(name))
+    monkeypatch.setattr("trainers.commands.importlib.import_module", lambda name: interrupted(name))
     monkeypatch.setattr(builtins, "__import__", interrupted)
     code = main(["run", "quick.toml"])
     monkeypatch.undo()

@@ -24,11 +24,11 @@ from trainers.config.errors import ConfigError
 from trainers.config.toml_text import merged
 from trainers.display import Display
 from trainers.files import RunError, replacing
+from trainers.loggers import read_log
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
 from trainers.run.results import read_results
-from trainers.run.tracking import read_log
 
 
 def config_for(folder, **sections):

@@ -24,8 +24,9 @@ def test_every_combination_is_a_variant(tmp_path):
         "exact.C" = [0.0, 0.1]
         """,
     )
-    config, (grid,) = load_sweep(path, ["exact.time_limit=7", "runs_dir=elsewhere"])
-    assert config.folder.parts == ("elsewhere", "sweep")
+    sweep = load_sweep(path, ["exact.time_limit=7", "runs_dir=elsewhere"])
+    (grid,) = sweep.grids
+    assert sweep.config.folder.parts == ("elsewhere", "sweep")
     assert grid.config.seeds == (3, 5)
     assert [(v.config.name, *v.varied.values()) for v in grid.variants] == [
         (name, top_k, price) for name in ("small", "own") for top_k in (10, "full") for price in (0.0, 0.1)

@@ -15,8 +15,8 @@ import pytest
 from tests.paths import ROOT
 from tests.trainers.sweeping import EXPERIMENT, files_of, found_in, run_here, stamps, table, write
 from trainers.cli import main
+from trainers.config.grids import load_sweep
 from trainers.sweep.runner import run_sweep
-from trainers.sweep.workers import Workers
 
 LONG = 900  # seconds of a cell that nothing but a signal ends
 
@@ -96,7 +96,7 @@ def reference(tmp_path_factory):
 
 @pytest.mark.slow  # the worker of the next test finds the same, too
 def test_the_number_of_processes_changes_nothing(tmp_path, reference):
-    outcome = run_sweep(write(tmp_path, sweep=SHORT), [f"runs_dir={tmp_path}"], workers=Workers(2))
+    outcome = run_sweep(load_sweep(write(tmp_path, sweep=SHORT), [f"runs_dir={tmp_path}"]), jobs=2)
     assert (outcome.cells, outcome.before, outcome.failures) == (12, 0, [])
     assert found_in(outcome.folder) == reference
 
@@ -168,37 +168,38 @@ THREADS = """
 import json
 import torch
 from threadpoolctl import threadpool_info
-from ltr.exact import weight_space
+from ltr.exact import arcs
 from trainers.config import parse_config
 from trainers.task.data import read_source
-from trainers.sweep import compute
+from trainers.sweep import workers
 from trainers.plan import cell_of
 
 torch.set_num_threads(3)
-tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}, "exact": {"time_limit": 60}}
+tree = {"name": "g", "data": {"name": "gaussians"}, "surrogate": {"losses": ["ranknet"]}}
+tree |= {"exact": {"choose": False, "top_k": "full"}}
 config = parse_config(tree)
 sha256 = read_source(config.data).sha256
-genuine, libraries, pools = compute.Task.statistics, set(), set()
+genuine, libraries, pools = workers.Task.statistics, set(), set()
 
 def statistics(self, scores, *ties):
     libraries.update([torch.get_num_threads(), *(library["num_threads"] for library in threadpool_info())])
     return genuine(self, scores, *ties)
 
-search = weight_space.search_arcs
+search = arcs.search_arcs
 
 def counted(state, threads):
     pools.add(threads)
     return search(state, threads)
 
-compute.Task.statistics, weight_space.search_arcs = statistics, counted
+workers.Task.statistics, arcs.search_arcs = statistics, counted
 for threads in (1, 2):
     libraries.clear()
     pools.clear()
     starts = {}
     for method in ("logistic_regression", "ranknet"):
         cell = cell_of(config, 0, method, sha256)
-        starts[cell.id] = compute.compute(cell, {}, threads)
-    compute.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
+        starts[cell.id] = workers.compute(cell, {}, threads)
+    workers.compute(cell_of(config, 0, "exact", sha256, starts), starts, threads)
     print(json.dumps([threads, *map(sorted, (libraries, pools))]))
 """
 

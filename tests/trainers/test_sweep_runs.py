@@ -12,14 +12,13 @@ from tests.trainers.sweeping import EXPERIMENT, ONE_SPLIT, SWEEP, files_of, foun
 from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.errors import ConfigError
+from trainers.config.grids import load_sweep
 from trainers.display import Display
 from trainers.files import RunError
 from trainers.records import check_record, read_sweep, write_export
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.sweep import runner
-from trainers.sweep.runner import Shard
-from trainers.sweep.workers import Workers
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +57,7 @@ def test_records_hold_what_tables_are_made_of(finished):
 def test_a_finished_sweep_computes_nothing(finished):
     path, folder = finished
     before, index = stamps(folder), (folder / "sweep.json").stat().st_mtime_ns
-    with_processes = runner.run_sweep(path, [f"runs_dir={folder.parent}"], workers=Workers(1))
+    with_processes = runner.run_sweep(load_sweep(path, [f"runs_dir={folder.parent}"]), jobs=1)
     assert (with_processes.cells, with_processes.before) == (10, 10)
     assert stamps(folder) == before
     assert (folder / "sweep.json").stat().st_mtime_ns == index
@@ -177,7 +176,7 @@ def test_two_processes_do_not_compute_one_sweep(finished):
     with runner.locked(folder, ".lock-1-of-1"):
         with pytest.raises(RunError, match="another process is writing"):
             run_here(path, f"runs_dir={folder.parent}")
-        assert run_here(path, f"runs_dir={folder.parent}", shard=Shard(1, 2)).before > 0
+        assert run_here(path, f"runs_dir={folder.parent}", shard=(1, 2)).before > 0
 
 
 class Notes(Display):

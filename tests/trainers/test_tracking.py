@@ -16,11 +16,9 @@ from ltr.display.figures import ranked_list_figure
 from trainers.config import parse_config
 from trainers.config.errors import ConfigError
 from trainers.display import Display
-from trainers.loggers import Logger, Loggers, event_tag
+from trainers.loggers import Logger, Loggers, Tracker, event_tag, read_log
 from trainers.run.experiment import run_experiment
 from trainers.run.page import chart_layout
-from trainers.run.tracking import Tracker, read_log
-from trainers.tables import markdown_table
 
 
 def events(folder):
@@ -54,7 +52,7 @@ def loggers(folder, *names):
 
 
 def tracker(folder, **options):
-    return Tracker(folder / "scalars.jsonl", loggers(folder), **options)
+    return Tracker(["tensorboard"], folder, "study", folder.name, **options)
 
 
 def values(step):
@@ -105,7 +103,8 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path):
     path = tmp_path / "scalars.jsonl"
     path.write_text(path.read_text()[:-5])
     assert [record["step"] for record in read_log(path)] == [1]
-    tracker(tmp_path, keep=2).close()
+    with tracker(tmp_path, keep=2):
+        pass
     assert curves(tmp_path) == as_float32({tag: [(1, value)] for tag, value in values(1).items()})
 
 
@@ -124,8 +123,7 @@ def test_hyperparameters_stand_in_the_same_run_as_the_curves(tmp_path):
 def test_the_charts_put_the_loss_beside_the_statistic_and_the_bound_above_the_incumbent(tmp_path):
     charts = chart_layout(["dcg(base=e)@10", "auc"], "top 50", "dcg(base=e)@10")
     with loggers(tmp_path) as log:
-        log.log_charts(charts)
-        log.log_text("table", markdown_table(["a"], [["1"]]))
+        log.each("log_charts", charts)
     event = events(tmp_path).Tensors("custom_scalars__config__")[0]
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
     tags = {chart.title: list(chart.multiline.tag) for category in layout.category for chart in category.chart}
@@ -142,9 +140,9 @@ def test_the_overview_holds_table_and_picture_and_is_replaced(tmp_path):
     for _ in range(2):
         figure = ranked_list_figure(*ranked, base="ranknet", statistic="dcg", values=(1.0, 2.0))
         with loggers(tmp_path) as log:
-            log.log_charts(chart_layout(["dcg"], "top 30", "dcg"))
-            log.log_text("table", "| a |")
-            log.log_figure("lists", figure)
+            log.each("log_charts", chart_layout(["dcg"], "top 30", "dcg"))
+            log.each("log_text", "table", "| a |")
+            log.each("log_figure", "lists", figure)
     accumulator = events(tmp_path)
     assert len(accumulator.Images("lists")) == 1
     assert len(accumulator.Tensors("table/text_summary")) == 1

@@ -76,23 +76,22 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
 
 
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
-    whole, calls = runner.run_experiment, []
+    whole, calls = runner.fit, []
 
-    def stopped(config, **options):
-        calls.append(config.name)
+    def stopped(task, *given, **options):
+        calls.append(task)
         if len(calls) == 4:  # the second split of the second trial
-            whole(config, **options)
             raise KeyboardInterrupt
-        return whole(config, **options)
+        return whole(task, *given, **options)
 
     options = {"folder": tmp_path / "search"}
-    monkeypatch.setattr(runner, "run_experiment", stopped)
+    monkeypatch.setattr(runner, "fit", stopped)
     tuning = ltr.tune(BASE, RANGES | {"trials": 5}, **options)
     assert (tuning.complete, len(tuning.trials), tuning.results) == (False, 1, None)
     assert "unfinished: 1 trials" in repr(tuning)
     journal = tmp_path / "search" / "trials.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code"')  # as a process leaves it that is killed
-    monkeypatch.setattr(runner, "run_experiment", whole)
+    monkeypatch.setattr(runner, "fit", whole)
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 

@@ -35,11 +35,12 @@ class Finding:
 
 
 class ConfigError(RunError):
-    """A config that cannot be run; `findings` are all its errors, `source` is its file or other origin."""
+    """A config that cannot be run; `findings` are all its errors, each once, `source` is its file or other origin."""
 
     def __init__(self, source: str, findings: Sequence[Finding]) -> None:
-        self.source, self.findings = source, tuple(findings)
-        super().__init__(in_one_message(source, [str(finding) for finding in findings], "errors"))
+        by_text = {str(finding): finding for finding in findings}
+        self.source, self.findings = source, tuple(by_text.values())
+        super().__init__(in_one_message(source, list(by_text), "errors"))
 
 
 def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mapping[str, str]) -> list[Finding]:
@@ -54,6 +55,16 @@ def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mappi
 def dotted(location: Iterable[int | str]) -> str:
     """Return ``surrogate.losses[1]`` for ("surrogate", "losses", 1)."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any], when: str) -> list[Finding]:
+    """Return a finding for each key whose value is not as it was; `when` says when that was."""
+    findings = []
+    for key in dict.fromkeys((*before, *now)):
+        if before.get(key) != now.get(key):
+            old = "left out" if before.get(key) is None else json.dumps(before[key], ensure_ascii=False)
+            findings.append(Finding(key, f"was {old} {when}", now.get(key, "left out")))
+    return findings
 
 
 # pydantic's error type -> what the value must be; {name} is filled from the error's context

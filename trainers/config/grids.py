@@ -113,27 +113,43 @@ class Grid:
     variants: tuple[Variant, ...]  # its experiments with every combination of values
 
 
-def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepConfig, tuple[Grid, ...]]:
+@dataclass(frozen=True)
+class Sweep:
+    """A sweep with all its experiments, checked."""
+
+    config: SweepConfig
+    grids: tuple[Grid, ...]
+    source: str  # the config file, for messages
+
+    @property
+    def experiments(self) -> dict[str, Config]:
+        """A config for each name of an experiment; those of one name have the same data."""
+        found: dict[str, Config] = {}
+        for grid in self.grids:
+            for variant in grid.variants:
+                found.setdefault(variant.config.name, variant.config)
+        return found
+
+
+def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> Sweep:
     """Read the sweep of a TOML file and check all its experiments; a `ConfigError` has everything that is wrong.
 
     Overrides ``key=value`` are of the sweep's own keys, or of keys of every experiment.
     """
     path = Path(path)
-    tree = read_toml(path)
     own: list[str] = []
     everywhere: dict[str, str] = {}
     findings: list[Finding] = []
     for text in overrides:
         key = text.partition("=")[0].strip()
-        if nonsense := apply_overrides({}, [text])[2]:
-            findings += nonsense
-        elif rule := _IN_FILE.get(key.partition(".")[0]):
+        if rule := _IN_FILE.get(key.partition(".")[0]):
             findings.append(Finding(key, rule, text, from_command_line=True))
-        elif key in SweepConfig.model_fields:
+        elif "=" not in text or key in SweepConfig.model_fields:
             own.append(text)
         else:
             everywhere[key] = text
-    tree, given, _ = apply_overrides(tree, own)
+    tree, given, nonsense = apply_overrides(read_toml(path), own)
+    findings += nonsense
     tree.setdefault("name", path.stem)
     if "grid" not in tree:
         hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"
@@ -143,19 +159,19 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> tuple[SweepCo
     except ValidationError as error:
         raise ConfigError(str(path), [*findings, *findings_of(error, SweepConfig, given)]) from None
     grids = []
+    data: dict[str, Tree] = {}
     for at, grid in enumerate(config.grid):
         reader = _Reader(grid, f"grid[{at}]", path.parent, everywhere)
         grids.append(Grid(grid, tuple(reader.variants())))
         findings += reader.findings
-    data: dict[str, Tree] = {}
-    for at, variant in ((at, variant) for at, grid in enumerate(grids) for variant in grid.variants):
-        found, name = variant.config.data.model_dump(), variant.config.name
-        if data.setdefault(name, found) != found:  # they would share a row of the tables
-            rule = f"two experiments called {name!r} have different data; give one of them another name"
-            findings.append(Finding(f"grid[{at}].experiments", rule))
+        for variant in grids[-1].variants:
+            found, name = variant.config.data.model_dump(), variant.config.name
+            if data.setdefault(name, found) != found:  # they would share a row of the tables
+                rule = f"two experiments called {name!r} have different data; give one of them another name"
+                findings.append(Finding(f"grid[{at}].experiments", rule))
     if findings:
-        raise ConfigError(str(path), list({str(finding): finding for finding in findings}.values()))
-    return config, tuple(grids)
+        raise ConfigError(str(path), findings)
+    return Sweep(config, tuple(grids), str(path))
 
 
 def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:

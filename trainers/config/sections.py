@@ -56,26 +56,19 @@ FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
 
 
-def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401  (a pydantic field)
-    """Return the field of a key.
-
-    Args:
-        default: value where the key is left out; ``...`` where it is required.
-        description: meaning, for the command line, the reference and messages.
-        free: whether the key does not change results.
-        rules: range of the value, such as ``ge=1``.
-    """
+def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401
+    """Return the field of a key, which is `free` if it does not change results; `rules` are such as ``ge=1``."""
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
 
 
 Clash = tuple[str, str, object]
-"""A field that does not go with others: its name, the rule that it breaks, and its value."""
+"""A key that does not go with others, the rule that it breaks, and its value."""
 
 
 def checked(
     rule: str, holds: Callable[[Any], object], read: Callable[[Any], Any] = lambda value: value
 ) -> PlainValidator:
-    """Return a validator of values of which something holds, as `rule` states, and how they are kept."""
+    """Return a validator of values of which something holds, as `rule` states; `read` makes of them what is kept."""
 
     def check(value: object) -> object:
         if not holds(value):
@@ -167,20 +160,6 @@ def split_text(value: object) -> object:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _split_integers(value: object) -> object:
-    """Split as `split_text` does and read parts that are integers; one integer alone is a list of one."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return [value]
-    parts = split_text(value)
-    if not isinstance(parts, list):
-        return parts
-    return [int(p) if isinstance(p, str) and p.isdecimal() and len(p) < 19 else p for p in parts]  # of 64 bits
-
-
-def _listed(value: Any) -> Any:  # noqa: ANN401  (a value of any key)
-    return list(value) if isinstance(value, tuple) else value
-
-
 def _demand(text: str) -> str:
     return str(read_demand(text))
 
@@ -206,6 +185,10 @@ Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
 ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
 Signs = dict[str, Literal["+", "-"]]
+Count = Annotated[StrictInt, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 # solvers and libraries take seeds of 31 bits
 Seed = Annotated[StrictInt, Field(ge=0, le=2**31 - 1)]
 FileName = Annotated[StrictStr, AfterValidator(_file_name)]
@@ -220,19 +203,29 @@ class Section(BaseModel):
         """Yield fields that do not go together."""
         yield from ()
 
-    def set_beside(self, names: Iterable[str], rule: str) -> Iterator[Clash]:
-        """Yield those of some fields that have another value than the default, with the rule against it."""
-        for name in names:
-            if (value := getattr(self, name)) != type(self).model_fields[name].default:
-                yield name, rule, _listed(value)
+    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Clash]:
+        """Yield the broken ones among rules: key, whether it is broken, rule."""
+        for key, is_broken, rule in rules:
+            if is_broken:
+                value = getattr(self, key)
+                yield key, rule, list(value) if isinstance(value, tuple) else value
+
+    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Clash]:
+        """Yield those of some keys that have another value than the default, with the rule against it."""
+        fields = type(self).model_fields
+        yield from self.broken(*((key, getattr(self, key) != fields[key].default, rule) for key in keys))
 
 
 _Name = Annotated[StrictStr, Field(min_length=1)] | None
-_POSITIVE_WEIGHT = checked(
-    'must be a number above 0, or "balanced"',
-    lambda value: value in (None, "balanced") or (not isinstance(value, bool) and 0 < as_float(value) < math.inf),
-    lambda value: value if value in (None, "balanced") else float(value),
-)
+_Year = Annotated[int, Field(ge=1, le=9900)]
+_PositiveWeight = Annotated[
+    float | Literal["balanced"] | None,
+    checked(
+        'must be a number above 0, or "balanced"',
+        lambda value: value in (None, "balanced") or (not isinstance(value, bool) and 0 < as_float(value) < math.inf),
+        lambda value: value if value in (None, "balanced") else float(value),
+    ),
+]
 
 
 class DataConfig(Section):
@@ -241,31 +234,21 @@ class DataConfig(Section):
     name: _Name = option(None, "a known data set: gaussians, travel, pima, ...")
     path: _Name = option(None, "your own table (CSV) or sparse text, relative to the config file")
     test_path: _Name = option(None, "file of the test set; path is split when left out")
-    validation_path: _Name = option(
-        None, "file of rows to validate by while training; a part of the training set when left out"
-    )
+    validation_path: _Name = option(None, "file of rows to validate by while training; else a part of the training set")
     format: FormatName = option("auto", "table, svmlight (also libsvm, LETOR), or auto to decide by the file")
     label: _Name = option(None, "label column of your table: 0 and 1, yes and no, with queries also 2, 3, ...")
     positive: StrictStr | StrictInt | StrictBool | float | None = option(
         None, "label of the positives, where labels are neither 0 and 1 nor yes and no; all others count as 0"
     )
     query: _Name = option(None, "query column of your table; alternatively a file of sizes, PATH.query")
-    group: _Name = option(
-        None, "column that tells which rows belong together, as a patient's visits; no split divides them"
-    )
-    time: _Name = option(
-        None,
-        "column with the time of each row: dates, weeks such as 2024-W22 or numbers; the earliest train",
-    )
+    group: _Name = option(None, "column that tells which rows belong together, as a patient's visits: never divided")
+    time: _Name = option(None, "column with the time of each row, such as 2024-W22 or a number; the earliest train")
     time_to_event: _Name = option(
-        None,
-        "column with the time until an event, which label says happened, or until a row was last seen; for cards alone",
+        None, "column with the time until an event, which label says happened, or until a row was last seen; for cards"
     )
-    treatment: _Name = option(
-        None, "column that says which rows were treated; label is their outcome, any number; for cards alone"
-    )
+    treatment: _Name = option(None, "column that says which rows were treated; label is the outcome; for cards")
     weight: _Name = option(None, "column of your table with the weight of each row in training, >= 0; 1 when left out")
-    positive_weight: Annotated[float | Literal["balanced"] | None, _POSITIVE_WEIGHT] = option(
+    positive_weight: _PositiveWeight = option(
         None, "factor of data.weight for labels above 0; balanced gives both kinds of labels the same total weight"
     )
     drop: Names = option((), "columns of your table that are not features, such as ids")
@@ -275,78 +258,68 @@ class DataConfig(Section):
     missing: Names = option((), 'texts that stand for missing values, such as "?"; empty cells, NA and null do already')
     decimal: Literal[".", ","] | None = option(None, "decimal mark of numbers that could be read with both, as 1,234")
     date_format: _Name = option(None, "format of dates whose day and month could be swapped, such as %d/%m/%Y")
-    first_year: Annotated[int, Field(ge=1, le=9900)] | None = option(
-        None, "first of the hundred years that years of two digits stand for, such as 1930"
-    )
-    unlabelled: Literal["drop"] | None = option(
-        None, "drop leaves out rows without a label, which are an error otherwise"
-    )
-    train_fraction: float = option(
-        0.5, "share of the rows (queries) used for training; with time, of the earliest", gt=0, lt=1
-    )
+    first_year: _Year | None = option(None, "first of the hundred years that years of two digits stand for, as 1930")
+    unlabelled: Literal["drop"] | None = option(None, "drop leaves out rows without a label, else an error")
+    train_fraction: float = option(0.5, "share of the rows (queries) that train; with time, the earliest", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
-    dtype: Literal["auto", "float32", "float64"] = option(
-        "auto", "type of the features of sparse text: float32 halves the memory; auto takes it where nothing is rounded"
-    )
+    dtype: Literal["auto", "float32", "float64"] = option("auto", "type of sparse features; auto halves it if exact")
 
     def clashes(self) -> Iterator[Clash]:
         """Require a data set by name or a file by path, and columns only with a table."""
-        if self.name is None and self.path is None:
-            yield "name", 'is required (or path = "table.csv" for your own table)', None
-        elif self.name is not None and self.name not in dataset_names():
-            hint = nearest(self.name, dataset_names())
-            yield "name", f"unknown data set{hint}; known are {', '.join(dataset_names())}", self.name
-        if self.name is not None and self.path is not None:
-            yield "path", "must not be given beside name: the data come from one place", self.path
-        elif self.path is not None and self.label is None and self.file_format != "svmlight":
-            rule = "is required with path: the column that holds 0 and 1, or yes and no"
-            yield "label", rule, None
+        named, given = self.name is not None, self.path is not None
+        table = given and self.file_format != "svmlight"
+        known = f"unknown data set{nearest(self.name or '', dataset_names())}; known are {', '.join(dataset_names())}"
+        both = {key: sorted(set(getattr(self, key)) & set(other)) for key, other in (
+            ("drop", self.features or ()), ("categories", self.numbers),
+        )}  # fmt: skip
+        yield from self.broken(
+            ("name", not named and not given, 'is required (or path = "table.csv" for your own table)'),
+            ("name", named and self.name not in dataset_names(), known),
+            ("path", named and given, "must not be given beside name: the data come from one place"),
+            ("label", table and not named and self.label is None,
+             "is required with path: the column that holds 0 and 1, or yes and no"),
+            ("drop", both["drop"], f"must not name the feature {next(iter(both['drop']), '')!r}"),
+            ("categories", both["categories"], f"must not name {next(iter(both['categories']), '')!r} of numbers"),
+            ("date_format", "%" not in (self.date_format or "%"), "must have the form of %d/%m/%Y"),
+            ("treatment", self.treatment is not None and self.time_to_event is not None,
+             "must not be given beside time_to_event"),
+            ("split_seed", self.time is not None and self.split_seed is not None and self.test_path is None,
+             "goes with splits at random: with data.time the earliest rows train"),
+        )  # fmt: skip
         columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
         columns += ["date_format", "first_year", "unlabelled"]
-        if self.path is None:
-            columns += ["test_path", "validation_path", "features"]
-            yield from self.set_beside(columns, "goes with path only: a named data set knows its columns")
-        elif self.file_format == "svmlight":
+        if not given:
+            of_path = [*columns, "test_path", "validation_path", "features"]
+            yield from self.set_beside(of_path, "goes with path only: a named data set knows its columns")
+        elif not table:
             yield from self.set_beside(columns, "goes with tables only: a sparse file has no such columns")
-        if self.path is None or self.file_format != "svmlight":
+        if not given or table:
             yield from self.set_beside(["dtype"], "goes with sparse text only: tables are read as they are stored")
         if self.test_path is not None or self.name in LISTS_BY_QUERY:
             rule = "goes with data that are split: here the test set is given"
             yield from self.set_beside(["train_fraction", "split_seed"], rule)
-        if self.features and (both := sorted(set(self.features) & set(self.drop))):
-            yield "drop", f"must not name the feature {both[0]!r}", list(self.drop)
-        if both := sorted(set(self.numbers) & set(self.categories)):
-            yield "categories", f"must not name {both[0]!r} of numbers", list(self.categories)
-        if self.date_format is not None and "%" not in self.date_format:
-            yield "date_format", "must have the form of %d/%m/%Y", self.date_format
         used: dict[str | None, str] = {}
-        for field in ("label", *COLUMN_ROLES):
-            column = getattr(self, field)
-            if column is None:
-                continue
-            if column in (*(self.features or ()), *self.drop):
-                yield field, "must be neither a feature nor dropped", column
-            if column in used:
-                rule = f"must be another column than that of data.{used[column]}: copy it"
-                yield field, rule, column
-            used[column] = field
-        if self.time_to_event is not None and self.treatment is not None:
-            yield "treatment", "must not be given beside time_to_event", self.treatment
-        if self.time is not None and self.split_seed is not None and self.test_path is None:
-            rule = "goes with splits at random: with data.time the earliest rows train"
-            yield "split_seed", rule, self.split_seed
+        for key in ("label", *COLUMN_ROLES):
+            if (column := getattr(self, key)) is not None:
+                other = f"must be another column than that of data.{used.get(column)}: copy it"
+                taken = column in (*(self.features or ()), *self.drop)
+                yield from self.broken(
+                    (key, taken, "must be neither a feature nor dropped"), (key, column in used, other)
+                )
+                used[column] = key
 
     def check_files(self, others: Iterable[str | None] = ()) -> None:
         """Raise DataError, which names them all, where files, or others beside them, are missing or empty."""
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
-        given = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
-        if given:
-            empty = {path: os.path.isfile(path) for path in given}  # noqa: PTH113
-            what = [f"{path}: {'the file is empty' if empty[path] else missing_file(path)}" for path in given]
-            raise DataError(
-                in_one_message("", what, "files cannot be used" if any(empty.values()) else "files are missing")
-            )
+        wrong = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
+        if wrong:
+            empty = [os.path.isfile(path) for path in wrong]  # noqa: PTH113
+            what = [
+                f"{path}: {'the file is empty' if is_empty else missing_file(path)}"
+                for path, is_empty in zip(wrong, empty, strict=True)
+            ]
+            raise DataError(in_one_message("", what, "files cannot be used" if any(empty) else "files are missing"))
 
     @property
     def weighs(self) -> str:
@@ -372,57 +345,38 @@ class DataConfig(Section):
         return format_of(self.path) if self.format == "auto" and self.path is not None else self.format
 
 
-_Width = Annotated[StrictInt, Field(ge=1, le=65_536)]
+_Widths = Annotated[tuple[Annotated[StrictInt, Field(ge=1, le=65_536)], ...], Field(strict=False, min_length=1)]
 
 
 class SurrogateConfig(Section):
     """Rankers trained in PyTorch, one for each loss."""
 
-    losses: Several[Loss] = option(
-        (),
-        "losses to train on beside the other methods, also your own as `module:Class`, such as ranknet, hinge, "
-        "exponential, logistic and p_norm_push(p=2)",
-    )
+    losses: Several[Loss] = option((), "losses to train on, such as ranknet, hinge, p_norm_push(p=2) or `module:Class`")
     scorer: ScorerName = option("linear", "the scoring function: linear, mlp, or attention over the list")
-    hidden: Annotated[tuple[_Width, ...] | None, BeforeValidator(_split_integers)] = option(
-        None,
-        "widths of the hidden layers, by default (256, 128) of an mlp, (64,) before attention",
-        min_length=1,
-        strict=False,
-    )
-    blocks: StrictInt = option(2, "number of attention blocks", ge=1)
-    heads: StrictInt = option(4, "attention heads of a block; they divide its width", ge=1)
-    dropout: float = option(
-        0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention", ge=0, lt=1
-    )
+    hidden: _Widths | None = option(None, "widths of the hidden layers; [256, 128] of an mlp, [64] before attention")
+    blocks: Count = option(2, "number of attention blocks")
+    heads: Count = option(4, "attention heads of a block; they divide its width")
+    dropout: Share = option(0.0, "share of hidden units dropped while training; 0.3 for mlp, 0.1 for attention")
     layer_norm: bool = option(False, "normalise the hidden layers of an mlp")
     scale: ScaleName = option("standardize", "features by standardize, or by quantile, for neural scorers")
     optimizer: OptimizerName = option("lbfgs", "lbfgs for linear scorers, adam for neural ones")
-    max_steps: StrictInt = option(1000, "largest number of optimizer steps; 200 for neural scorers", ge=1)
-    learning_rate: float = option(0.01, "learning rate of adam; 0.001 for neural scorers", gt=0)
-    schedule: ScheduleName = option(
-        "constant", "learning rate of adam: constant, cosine down to 0 at max_steps, or halved on a plateau"
-    )
+    max_steps: Count = option(1000, "largest number of optimizer steps; 200 for neural scorers")
+    learning_rate: Positive = option(0.01, "learning rate of adam; 0.001 for neural scorers")
+    schedule: ScheduleName = option("constant", "learning rate of adam: constant, cosine to 0, or halved on a plateau")
     warmup: StrictInt = option(0, "steps in which the learning rate of adam rises from 0", ge=0)
-    weight_decay: float = option(0.0, "decoupled weight decay of adam; 0.01 for neural scorers", ge=0)
-    clip: float | None = option(None, "largest norm of the gradient of an adam batch; no limit when left out", gt=0)
+    weight_decay: NotNegative = option(0.0, "decoupled weight decay of adam; 0.01 for neural scorers")
+    clip: Positive | None = option(None, "largest norm of the gradient of an adam batch; no limit when left out")
     precision: PrecisionName = option("auto", "full, bfloat16, or auto: bfloat16 for neural scorers on a GPU")
     batch_size: StrictInt | None = option(
         None, "rows (queries) of an adam batch; when left out all, for neural scorers 128 rows or 16 queries", ge=2
     )
-    chunk_rows: StrictInt | None = option(
-        None, "rows on the device at a time, for data larger than its memory; all when left out", ge=1
+    chunk_rows: Count | None = option(None, "rows on the device at a time, for data larger than its memory")
+    l2: NotNegative = option(1e-4, "price of the squared weights, l2/2 ||w||^2")
+    validation: Share | None = option(
+        None, "share of the training rows (queries) to stop early by; 0.2 if neural, or not convex with queries"
     )
-    l2: float = option(1e-4, "price of the squared weights, l2/2 ||w||^2", ge=0)
-    validation: float | None = option(
-        None,
-        "share of the training rows (queries) by which to stop early; when left out 0.2 for neural scorers, and for "
-        "losses that are not convex with queries",
-        ge=0,
-        lt=1,
-    )
-    patience: StrictInt = option(20, "steps without a better validation statistic after which to stop", ge=1)
-    tolerance: float = option(1e-8, "relative accuracy at which a fit has converged", gt=0)
+    patience: Count = option(20, "steps without a better validation statistic after which to stop")
+    tolerance: Positive = option(1e-8, "relative accuracy at which a fit has converged")
     device: Literal["cpu", "cuda", "auto"] = option("cpu", "where to train", free=True)
     certify: bool = option(False, "also solve the convex problem and log the distance to its optimum", free=True)
 
@@ -437,19 +391,22 @@ class SurrogateConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Refuse options that the chosen scorer or optimizer does not have."""
-        allowed = {"hidden": ("mlp", "attention"), "dropout": ("mlp", "attention"), "layer_norm": ("mlp",)}
-        allowed |= {"blocks": ("attention",), "heads": ("attention",), "certify": ("linear",)}
-        for field, scorers in allowed.items():
+        neural = 'goes with scorer = "mlp" or "attention" only'
+        for keys, scorers, rule in (
+            (("hidden", "dropout"), ("mlp", "attention"), neural),
+            (("layer_norm",), ("mlp",), 'goes with scorer = "mlp" only'),
+            (("blocks", "heads"), ("attention",), 'goes with scorer = "attention" only'),
+            (("certify",), ("linear",), 'goes with scorer = "linear" only: a network has no convex optimum'),
+            (("scale",), ("mlp", "attention"), "goes with neural scorers only: linear weights are on the features"),
+        ):
             if self.scorer not in scorers:
-                names = " or ".join(f'"{name}"' for name in scorers)
-                why = ": a network has no convex optimum" if field == "certify" else ""
-                yield from self.set_beside([field], f"goes with scorer = {names} only{why}")
-        if self.scorer == "linear":
-            yield from self.set_beside(["scale"], "goes with neural scorers only: linear weights are on the features")
-        if self.certify and (name := next((n for n in self.losses if not _convex(n)), None)) is not None:
-            yield "certify", f"goes with convex losses only, which {name} is not", True
-        if self.scorer == "attention" and self.hidden is not None and self.hidden[-1] % self.heads:
-            yield "heads", f"must divide the last width, {self.hidden[-1]}", self.heads
+                yield from self.set_beside(keys, rule)
+        curved = next((name for name in self.losses if not _convex(name)), None) if self.certify else None
+        width = self.hidden[-1] if self.scorer == "attention" and self.hidden is not None else 0
+        yield from self.broken(
+            ("certify", curved is not None, f"goes with convex losses only, which {curved} is not"),
+            ("heads", width % self.heads, f"must divide the last width, {width}"),
+        )
         if self.optimizer == "lbfgs":
             rule = 'goes with optimizer = "adam" only: lbfgs needs the whole gradient'
             yield from self.set_beside((*ADAM_ONLY, "dropout"), rule)
@@ -458,17 +415,18 @@ class SurrogateConfig(Section):
 class LogisticRegressionConfig(Section):
     """Pointwise logistic regression, the paper's base ranker."""
 
-    C: float = option(1e4, "inverse strength of the regularisation, as in scikit-learn", gt=0)
+    C: Positive = option(1e4, "inverse strength of the regularisation, as in scikit-learn")
     standardize: bool = option(True, "whether to fit on standardised columns")
+
+
+_Thresholds = Annotated[int | str, _whole_or("all", 1)]
 
 
 class RankBoostConfig(Section):
     """RankBoost: boosted thresholds on single features."""
 
-    rounds: StrictInt = option(100, "boosting rounds", ge=1)
-    thresholds: Annotated[int | str, _whole_or("all", 1)] = option(
-        255, 'largest number of cuts for each feature, or "all"'
-    )
+    rounds: Count = option(100, "boosting rounds")
+    thresholds: _Thresholds = option(255, 'largest number of cuts for each feature, or "all"')
     step: Literal["bound", "exact"] = option("bound", "step length of a round")
 
 
@@ -499,13 +457,11 @@ class AutoConfig(Section):
 
     methods: Several[Annotated[StrictStr, AfterValidator(_ranked)]] = option(
         (),
-        "what is compared, from the simplest: logistic, ranknet, rankboost, boosting, forest, network, card, other "
-        "losses, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
+        "what is compared, from the simplest: logistic, rankboost, boosting, forest, network, card, losses such as "
+        "ranknet, and estimators as `module:Class(option=value,...)`; what suits the data when left out",
     )
     today: _Name = option(None, "column of the scores of today, to compare with, which is one of the methods")
-    simplicity: float = option(
-        -2.0, "how much worse than the blend, in standard deviations, a simpler method may be and still be taken"
-    )
+    simplicity: float = option(-2.0, "standard deviations by which a simpler method may be worse than the blend")
 
 
 @functools.cache
@@ -540,9 +496,7 @@ class BaselinesConfig(Section):
     """Methods to compare with, by name."""
 
     methods: Several[Annotated[StrictStr, AfterValidator(_baseline)]] = option(
-        (AUTO,),
-        "methods to fit beside the surrogates: auto, logistic_regression, rankboost, and estimators of other "
-        "libraries, or your own, as `module:Class(option=value,...)`; an empty list fits none",
+        (AUTO,), "methods to fit beside losses: auto, logistic_regression, rankboost, `module:Class(option=value,...)`"
     )
     auto: AutoConfig = AutoConfig()
     logistic_regression: LogisticRegressionConfig = LogisticRegressionConfig()
@@ -563,10 +517,16 @@ class BaselinesConfig(Section):
         return tuple(text for text in self.methods if text not in _BASELINES)
 
 
-_YES_NO_OR_COLUMN = checked(
-    "must be true, false, or the name of a column of scores",
-    lambda value: isinstance(value, bool | str) and value != "",
-)
+_BaseScore = Annotated[
+    bool | str,
+    checked(
+        "must be true, false, or the name of a column of scores",
+        lambda value: isinstance(value, bool | str) and value != "",
+    ),
+]
+_Length = Annotated[int | str, _whole_or("full", 2)]
+_Measured = Annotated[StrictStr, AfterValidator(_measured)]
+_Points = Annotated[StrictInt, Field(ge=1, le=MOST_POINTS)]
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 """Keys of the exact section that make its `Limits`."""
 
@@ -578,27 +538,14 @@ class ExactConfig(Section):
     base: Annotated[StrictStr, AfterValidator(_method)] | None = option(
         None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
-    top_k: Annotated[int | str, _whole_or("full", 2)] = option(
-        50,
-        'length of the list to rerank, or "full"; with queries of every query, by default 10, or more where the '
-        "statistic has a larger cutoff",
+    top_k: _Length = option(50, 'length of the list to rerank, or "full"; with queries by default 10, of each')
+    statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first; with queries dcg@10")
+    choose: bool = option(True, "rerank only as far as inner splits of the training set show a gain on new lists")
+    base_score: _BaseScore = option(
+        False, "correct the base score, not replace it: true, or the column of scores from elsewhere that is the base"
     )
-    statistic: Maximised = option(
-        "dcg", "the rank statistic to maximise, and to report first; the default with queries is dcg@10"
-    )
-    choose: bool = option(
-        True, "rerank only where, and only as far as, inner splits of the training set show a gain on new lists"
-    )
-    base_score: Annotated[bool | str, _YES_NO_OR_COLUMN] = option(
-        False,
-        "correct the base score, not replace it: true, or the column of scores from elsewhere, which then is the base",
-    )
-    spread: float | None = option(
-        None, "how far weights around the base order may spread; the full optimum when left out", gt=0
-    )
-    max_nonzeros: StrictInt | None = option(
-        None, "largest number of columns used by base and exact stage together; no limit when left out", ge=1
-    )
+    spread: Positive | None = option(None, "how far weights around the base order may spread; else the full optimum")
+    max_nonzeros: Count | None = option(None, "largest number of columns used by base and exact stage together")
     signs: Signs = option({}, 'signs that weights must have: {age = "+", bmi = "-"}')
     required: Names = option((), "columns that base and exact stage must use")
     forbidden: Names = option((), "columns that neither stage may use")
@@ -606,38 +553,19 @@ class ExactConfig(Section):
     demands: ListDemands = option(
         (), 'demands on the training list, also of dropped columns: ["share(sex = F) @50 >= 0.4", "recall@100 >= 0.8"]'
     )
-    integer: StrictInt | None = option(
-        None, "B: weights are whole numbers from -B to B, of columns in round units", ge=1, le=MOST_POINTS
-    )
-    C: float = option(0.0, "price of each non-zero weight", ge=0)
-    margin: float = option(
-        1e-4, "score difference from which one row is above another; SCIP needs 1e-5 or more", gt=0, le=1
-    )
+    integer: _Points | None = option(None, "B: weights are whole numbers from -B to B, of columns in round units")
+    C: NotNegative = option(0.0, "price of each non-zero weight")
+    margin: float = option(1e-4, "score difference from which one row is above another; SCIP: 1e-5", gt=0, le=1)
     ties: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
     method: StrictStr = option("auto", "exact method; auto chooses one")
-    time_limit: float = option(60.0, "seconds for the search", gt=0)
-    gap: float = option(0.0, "relative gap at which to stop; 0 asks for a proof", ge=0)
-    node_limit: StrictInt | None = option(None, "largest number of branch-and-bound nodes", ge=1)
-    memory_limit: float | None = option(
-        None, "megabytes that a solve may add to the process; half of what is free when left out", gt=0
-    )
-    recentre: Literal["l2", "max"] | None = option(
-        None, "move the weights to the largest margin over the pairs won, in norm l2 or max; off when left out"
-    )
-    certificate: bool = option(
-        False, "write certificate.json, with a proof if it is small enough, for ltr verify", free=True
-    )
-    ranges: float = option(
-        0.0,
-        "seconds for the places of each row of the list over all scorers within 1 % of the best; 0 for none",
-        ge=0,
-        free=True,
-    )
-    front: Annotated[StrictStr, AfterValidator(_measured)] | None = option(
-        None,
-        'what this measure of the list costs, such as "exposure(sex = F)", found within time_limit once more',
-        free=True,
-    )
+    time_limit: Positive = option(60.0, "seconds for the search")
+    gap: NotNegative = option(0.0, "relative gap at which to stop; 0 asks for a proof")
+    node_limit: Count | None = option(None, "largest number of branch-and-bound nodes")
+    memory_limit: Positive | None = option(None, "megabytes that a solve may add to the process; half of what is free")
+    recentre: Literal["l2", "max"] | None = option(None, "norm of the margin over won pairs that weights then maximise")
+    certificate: bool = option(False, "write certificate.json, with a proof if it is small, for ltr verify", free=True)
+    ranges: NotNegative = option(0.0, "seconds for the places of rows over all good scorers; 0: none", free=True)
+    front: _Measured | None = option(None, 'what this measure costs, "exposure(sex = F)": as long again', free=True)
     seed: Seed | None = option(None, "the run's seed when left out")
 
     @property
@@ -661,38 +589,37 @@ class ExactConfig(Section):
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
-        statistic = RankStatistic.parse(self.statistic)
+        statistic, cut = RankStatistic.parse(self.statistic), self.top_k if isinstance(self.top_k, int) else None
+        corrects, chooses = self.base_score is not False, self.choose
         if not self.enabled:
             rule = "goes with enabled = true only: it binds the exact stage and its base"
             yield from self.set_beside((*CONSTRAINTS, "demands", "front", "ranges"), rule)
-        if self.spread is not None and self.choose:
-            yield "spread", "goes with choose = false only: the choice compares several", self.spread
-        elif self.spread is not None and self.base_score is False:
-            rule = "goes with base_score = true, or a column of scores: the weights spread around the base order"
-            yield "spread", rule, self.spread
-        if self.recentre is not None and (self.choose or self.spread is not None):
-            rule = "goes with choose = false and no spread only: it moves the best weights of the list"
-            yield "recentre", rule, self.recentre
-        if self.integer is not None and (self.choose or self.base_score is not False):
-            rule = "goes with choose = false and base_score = false only: points replace the base score"
-            yield "integer", rule, self.integer
-        if self.integer is not None and self.recentre is not None:
-            yield "recentre", "goes with real weights only: points stay whole", self.recentre
         if self.score_column is not None:
             yield from self.set_beside(["base"], f"must be left out: the column {self.score_column!r} is the base")
-        if isinstance(self.top_k, int) and statistic.length not in (None, self.top_k):
-            yield "statistic", f"must hold top_k = {self.top_k} weights, one per rank", self.statistic
-        elif self.choose and statistic.length is not None:
-            rule = "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"
-            yield "statistic", rule, self.statistic
-        elif isinstance(self.top_k, int) and statistic.is_constant(self.top_k):
-            rule = f"must have a cutoff below top_k = {self.top_k}: all of that list are among its first rows"
-            yield "statistic", rule, self.statistic
+        spread, recentre, integer = (getattr(self, key) is not None for key in ("spread", "recentre", "integer"))
+        of_one_list = statistic.length is not None
+        wrong_length = of_one_list and cut is not None and statistic.length != cut
+        constant = not of_one_list and cut is not None and statistic.is_constant(cut)
+        yield from self.broken(
+            ("spread", spread and chooses, "goes with choose = false only: the choice compares several"),
+            ("spread", spread and not chooses and not corrects,
+             "goes with base_score = true, or a column of scores: the weights spread around the base order"),
+            ("recentre", recentre and (chooses or spread),
+             "goes with choose = false and no spread only: it moves the best weights of the list"),
+            ("recentre", recentre and integer, "goes with real weights only: points stay whole"),
+            ("integer", integer and (chooses or corrects),
+             "goes with choose = false and base_score = false only: points replace the base score"),
+            ("statistic", wrong_length, f"must hold top_k = {cut} weights, one per rank"),
+            ("statistic", of_one_list and not wrong_length and chooses,
+             "goes with choose = false only: weights(...) fit one list, and inner splits have shorter ones"),
+            ("statistic", constant,
+             f"must have a cutoff below top_k = {cut}: all of that list are among its first rows"),
+        )  # fmt: skip
         for name, demand in self.measured().items() if "top_k" in self.model_fields_set else ():
-            if isinstance(self.top_k, int) and demand.statistic.is_constant(self.top_k):
-                cutoff, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
-                rule = f"which rows are the first {cutoff} does not depend on the order of the top {self.top_k}: rerank"
-                yield name, f"{rule} more, as by top_k = {2 * (cutoff or 0)}", given
+            if cut is not None and demand.statistic.is_constant(cut):
+                first, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
+                rule = f"which rows are the first {first} does not depend on the order of the top {cut}: rerank more"
+                yield name, f"{rule}, as by top_k = {2 * (first or 0)}", given
         if self.method == "auto":
             return
         if self.method not in METHODS:
@@ -718,23 +645,32 @@ def _cuts_of(own: object) -> bool:
     return is_whole(own) and own >= 1
 
 
-_CUTS = checked(
-    "must be an integer >= 1, or a table with an integer or a list of numbers for each column",
-    lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
-)
-_RULES = checked(
-    'must be a list of tables such as { at_least = 1, of = ["age"] }',
-    lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
-    tuple,
-)
-_YES_NO_OR_NAMES = checked(
-    "must be true, false, or a list of column names",
-    lambda value: (
-        isinstance(value, bool | str)
-        or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+_Cuts = Annotated[
+    int | dict[str, Any],
+    checked(
+        "must be an integer >= 1, or a table with an integer or a list of numbers for each column",
+        lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
     ),
-    lambda value: value if isinstance(value, bool) else (value,) if isinstance(value, str) else tuple(value),
-)
+]
+_Rules = Annotated[
+    tuple[dict[str, Any], ...] | list[dict[str, Any]],
+    checked(
+        'must be a list of tables such as { at_least = 1, of = ["age"] }',
+        lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
+        tuple,
+    ),
+]
+_OneDirection = Annotated[
+    bool | tuple[StrictStr, ...] | list[StrictStr],
+    checked(
+        "must be true, false, or a list of column names",
+        lambda value: (
+            isinstance(value, bool | str)
+            or (isinstance(value, list | tuple) and all(isinstance(name, str) for name in value))
+        ),
+        lambda value: value if isinstance(value, bool) else (value,) if isinstance(value, str) else tuple(value),
+    ),
+]
 
 
 def _point_limits(value: object) -> object:
@@ -743,79 +679,69 @@ def _point_limits(value: object) -> object:
     return value if value is None else checked_limits(value)
 
 
+_PointLimits = Annotated[dict[str, Any] | None, PlainValidator(_point_limits)]
+
+
 class CardConfig(Section):
     """A card: the few yes/no questions and whole numbers of points whose sum has the largest rank statistic."""
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
     statistic: OfCards = option(
-        "auc",
-        "the rank statistic to maximise; c_index with data.time_to_event, auuc with data.treatment; or log_loss, for a "
-        "risk score, whose totals say chances",
+        "auc", "what to maximise; c_index with data.time_to_event, auuc with data.treatment; log_loss: a risk score"
     )
-    max_questions: StrictInt = option(
-        4, f"largest number of questions of the card; at most {MOST_QUESTIONS} for a rank statistic", ge=1
-    )
+    max_questions: Count = option(4, f"largest number of questions; at most {MOST_QUESTIONS} for a rank statistic")
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
-    cuts: Annotated[int | dict[str, Any], _CUTS] = option(
-        5, "largest number of thresholds of a column of numbers; a table has their number, or a list of them, by column"
-    )
+    cuts: _Cuts = option(5, "largest number of thresholds of a column of numbers; a table: number, or list, by column")
     one_per_feature: bool = option(False, "whether the card may have only one question about each column")
-    within: float | None = option(
-        None,
-        "share by which the card nearest to the regression may be below the best; 0.02 for auc and c_index, else 0",
-        ge=0,
-        lt=1,
+    within: Share | None = option(
+        None, "share by which the card nearest to the regression may be below the best; 0.02 for auc, c_index, else 0"
     )
-    signs: Signs | None = option(
-        None, 'table of "+" or "-" by column or question: points must not be below or above 0; any when left out'
-    )
-    point_limits: Annotated[dict[str, Any] | None, PlainValidator(_point_limits)] = option(
+    signs: Signs | None = option(None, 'table of "+" or "-" by column or question: points not below, not above 0')
+    point_limits: _PointLimits = option(
         None, 'with log_loss: table of least and largest points, { age = [0, 3] }; "(Intercept)" names the intercept'
     )
-    least_points: StrictInt = option(
-        1, "smallest number of points, up to the sign, of a question that the card asks", ge=1, le=100
-    )
+    least_points: StrictInt = option(1, "smallest number of points, up to the sign, of a question", ge=1, le=100)
     required: Names = option((), "questions that the card must have")
-    rules: Annotated[tuple[dict[str, Any], ...] | list[dict[str, Any]], _RULES] = option(
+    rules: _Rules = option(
         (),
         'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
         "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
     )
-    one_direction: Annotated[bool | tuple[StrictStr, ...] | list[StrictStr], _YES_NO_OR_NAMES] = option(
-        False, "columns whose thresholds must not have points of both signs; true for all"
-    )
+    one_direction: _OneDirection = option(False, "columns whose thresholds may have points of one sign; true for all")
     forbidden: Names = option((), "columns and questions that the card may not have")
-    C: float = option(0.0, "price of each question, on the scale of the statistic", ge=0)
+    C: NotNegative = option(0.0, "price of each question, on the scale of the statistic")
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
-    ties: Literal["average", "resolved"] = option(
-        "average", "how rows with equal totals count: in random order, or in the worst order"
-    )
-    horizon: float | None = option(
-        None, "with data.time_to_event: time by which events are counted; their median time when left out", gt=0
-    )
-    time_limit: float = option(60.0, "seconds for the search", gt=0)
-    ranges: float = option(
-        10.0, "seconds for the places that each row takes over all cards about as good; 0 for none", ge=0, free=True
-    )
+    ties: Literal["average", "resolved"] = option("average", "rows with equal totals: in random or in the worst order")
+    horizon: Positive | None = option(None, "with data.time_to_event: time by which events count; else their median")
+    time_limit: Positive = option(60.0, "seconds for the search")
+    ranges: NotNegative = option(10.0, "seconds for the places of rows over all good cards; 0: none", free=True)
 
     def clashes(self) -> Iterator[Clash]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
         if self.statistic == LOG_LOSS:
-            for name, wrong in (("demands", self.demands), ("within", self.within), ("horizon", self.horizon)):
-                if wrong:
-                    yield name, f"must be left out with statistic {LOG_LOSS}", wrong
-            if self.ties != "average":
-                yield "ties", f"must be average with statistic {LOG_LOSS}", self.ties
+            left_out = f"must be left out with statistic {LOG_LOSS}"
+            yield from self.broken(
+                ("demands", self.demands, left_out),
+                ("within", self.within, left_out),
+                ("horizon", self.horizon, left_out),
+                ("ties", self.ties != "average", f"must be average with statistic {LOG_LOSS}"),
+            )
             return
-        if RankStatistic.parse(self.statistic).length is not None:
-            yield "statistic", "cannot be weights(...): they fit lists of one length only", self.statistic
+        length = RankStatistic.parse(self.statistic).length
+        wrong = list(
+            self.broken(
+                ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
+                (
+                    "max_questions",
+                    self.max_questions > MOST_QUESTIONS,
+                    f"must be <= {MOST_QUESTIONS} for a rank statistic",
+                ),
+                ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
+            )
+        )
+        if wrong:
+            yield from wrong
             return
-        if self.max_questions > MOST_QUESTIONS:
-            rule = f"must be <= {MOST_QUESTIONS} for a rank statistic"
-            yield "max_questions", rule, self.max_questions
-            return
-        if self.least_points > self.points:
-            yield "least_points", f"must be at most card.points ({self.points})", self.least_points
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2
         labels = {"labels": of, "times": survival_labels(np.arange(4), of), "treatments": uplift_labels(of, of)}[kind]
@@ -828,13 +754,9 @@ class CardConfig(Section):
 class StatisticsConfig(Section):
     """Rank statistics to report on the training and test sets, while training and in the table."""
 
-    report: Several[Statistic] = option(
-        ("dcg", "auc"), "statistics to report beside those of the exact stage and the card; dcg@10 and mrr for grades"
-    )
+    report: Several[Statistic] = option(("dcg", "auc"), "further statistics to report; dcg@10 and mrr for grades")
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
-    empty: Literal["skip", 0, 1] = option(
-        "skip", "value of queries without a label above 0 in a mean over queries; skip leaves them out"
-    )
+    empty: Literal["skip", 0, 1] = option("skip", "value of queries without a label above 0; skip leaves them out")
 
     def clashes(self) -> Iterator[Clash]:
         """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
@@ -846,12 +768,7 @@ class StatisticsConfig(Section):
 class AnswerConfig(Section):
     """The page that `ltr rank` and `ltr run` make: which rows to visit, and how many hits to expect."""
 
-    visits: StrictInt | None = option(
-        None,
-        "number of rows to visit, of each query; ltr rank needs it, for ltr run it is exact.top_k by default",
-        ge=1,
-        free=True,
-    )
+    visits: Count | None = option(None, "rows to visit, of each query; for ltr run exact.top_k by default", free=True)
     id: _Name = option(None, "column of your table that names a row; found by its values when left out", free=True)
     new: _Name = option(
         None,
@@ -859,13 +776,9 @@ class AnswerConfig(Section):
         "and if there are none all its rows (ltr rank) or the test set (ltr run)",
         free=True,
     )
-    new_values: bool = option(
-        False, "rank although most rows have texts in a column that no labelled row had", free=True
-    )
+    new_values: bool = option(False, "rank although most rows have texts in a column that are new", free=True)
     price: bool | None = option(
-        None,
-        "whether to state what constraints cost in hits, by a second fit; done up to 2,000 rows when left out",
-        free=True,
+        None, "state what constraints cost in hits, by a second fit; by default up to 2,000 rows", free=True
     )
 
 
@@ -875,17 +788,19 @@ def _logger(text: str) -> str:
     return text
 
 
+_Loggers = Several[Annotated[StrictStr, AfterValidator(_logger)]]
+_Every = Annotated[int | Literal["auto"], _whole_or("auto", 1)]
+
+
 class TrackingConfig(Section):
     """What is written while training, beside the JSON lines of every logged value."""
 
-    loggers: Several[Annotated[StrictStr, AfterValidator(_logger)]] = option(
-        ("tensorboard",),
-        "where values, texts and pictures go, beside JSON lines: tensorboard, or your `module:Class`",
-        free=True,
+    loggers: _Loggers = option(
+        ("tensorboard",), "where values, texts and pictures go, beside JSON lines; also your `module:Class`", free=True
     )
-    every: Annotated[int | Literal["auto"], _whole_or("auto", 1)] = option(
+    every: _Every = option(
         "auto",
-        "log every this many steps, and the last; auto logs while that takes below 5 seconds, or 5 % of the time",
+        "log every this many steps, and the last; auto: while that takes 5 seconds or 5 % of the time",
         free=True,
     )
     figures: bool = option(True, "draw the ranked list before and after reranking; never with queries", free=True)

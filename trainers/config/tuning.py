@@ -15,13 +15,15 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import StrictInt, StrictStr, ValidationError
 
 from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.experiment import (
+    EXACT,
     TUNE,
     Config,
     config_tree,
@@ -30,8 +32,8 @@ from trainers.config.experiment import (
     parse_config,
     rule_of_unknown,
 )
-from trainers.config.sections import Section, Seed, Statistic, option
-from trainers.config.toml_text import apply_overrides, make_absolute, unflat
+from trainers.config.sections import Section, Seed, Statistic, checked, option
+from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
 
 
 class TuneConfig(Section):
@@ -52,57 +54,97 @@ class TuneConfig(Section):
     )
 
 
-class _Numbers(Section):
-    """A range of numbers, as it is written."""
-
-    low: float
-    high: float
-    step: float | None = option(None, "distance of neighbouring numbers", gt=0)
-    log: bool = False
-
-
 @dataclass(frozen=True)
-class Range:
-    """Values of one key among which to search."""
+class Choices:
+    """Some values of a key among which to search."""
 
     key: str  # the dotted key
-    choices: tuple[Any, ...] | None = None  # the values; None for the numbers from low to high
-    low: float = 0.0  # smallest number
-    high: float = 0.0  # largest number
-    step: float | None = None  # distance of neighbouring numbers; None for 1, of real numbers for any
-    log: bool = False  # whether equal ratios count the same, not equal differences
-    whole: bool = False  # whether the numbers are integers
+    values: tuple[Any, ...]
 
     @property
     def first(self) -> Any:  # noqa: ANN401  (a value of any key)
         """A value of the range."""
-        return self.low if self.choices is None else self.choices[0]
+        return self.values[0]
 
     def has(self, value: object) -> bool:
         """Return whether a value is in the range."""
-        if self.choices is not None:
-            return value in self.choices
+        return value in self.values
+
+    def coded(self, value: object) -> object:
+        """Return a value as Optuna keeps it: as its JSON text."""
+        return json.dumps(value)
+
+    def suggested(self, trial: Any) -> Any:  # noqa: ANN401  (Optuna's)
+        """Return the value that a trial of Optuna suggests."""
+        return json.loads(trial.suggest_categorical(self.key, list(map(json.dumps, self.values))))
+
+
+_Number = Annotated[
+    int | float,
+    checked(
+        "must be a number",
+        lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
+    ),
+]
+"""A number as it is written: keys of whole numbers take no 1.0."""
+
+
+class Numbers(Section):
+    """Numbers of a key among which to search; with `log`, equal ratios count the same, not equal differences."""
+
+    key: StrictStr
+    low: _Number
+    high: _Number
+    step: float | None = option(None, "distance of neighbouring numbers", gt=0)
+    log: bool = False
+
+    @cached_property
+    def whole(self) -> bool:
+        """Whether the key takes whole numbers only."""
+        return any(_refused(self.key, self.low + (self.high - self.low) / math.pi))
+
+    @property
+    def first(self) -> float:
+        """A value of the range."""
+        return self.low
+
+    def has(self, value: object) -> bool:
+        """Return whether a value is in the range."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
             return False
         return self.step is None or math.isclose((value - self.low) % self.step, 0.0, abs_tol=1e-9)
 
-    def coded(self, value: Any) -> Any:  # noqa: ANN401
-        """Return a value as Optuna keeps it: one of several choices as its JSON text."""
-        return value if self.choices is None else json.dumps(value)
+    def coded(self, value: object) -> object:
+        """Return a value as Optuna keeps it: as it is."""
+        return value
 
     def suggested(self, trial: Any) -> Any:  # noqa: ANN401  (Optuna's)
         """Return the value that a trial of Optuna suggests."""
-        if self.choices is not None:
-            return json.loads(trial.suggest_categorical(self.key, list(map(json.dumps, self.choices))))
         if self.whole:
             step = 1 if self.step is None else int(self.step)
             return trial.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
         return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
 
+    def clashes(self) -> Iterator[tuple[str, str, object]]:
+        """Yield what is wrong with the range: what does not go together, and ends that the key does not take."""
+        if self.step is not None and self.log:
+            yield "step", "goes with log = false only", self.step
+        if self.low >= self.high:
+            yield "", "is empty: low must be below high", {"low": self.low, "high": self.high}
+        elif self.log and self.low <= 0:
+            yield "low", "must be > 0 with log = true", self.low
+        elif refused := [(end, *found) for end in ("low", "high") for found in _refused(self.key, getattr(self, end))]:
+            yield from refused
+        elif self.whole and not float(self.step or 1).is_integer():
+            yield "step", "must be an integer", self.step
+
+
+Range = Choices | Numbers
+
 
 @dataclass(frozen=True)
-class Tunable:
-    """An experiment and the ranges of its keys, checked together."""
+class Search:
+    """What is searched: an experiment and ranges of its keys, checked together."""
 
     tree: Mapping[str, Any]  # the experiment as it is written
     config: Config  # the same, checked
@@ -110,8 +152,45 @@ class Tunable:
     ranges: tuple[Range, ...]  # where
     source: str  # origin of the tree, for messages
 
+    def with_values(self, values: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
+        """Return the experiment with values of the tuned keys, and those values that concern it.
 
-def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
+        A `ConfigError` says that the values do not go with each other.
+        """
+        values = dict(values)
+        while True:
+            try:
+                return parse_config(merged(self.tree, unflat(values)), source=self.source), values
+            except ConfigError as error:
+                idle = {found.path for found in error.findings if found.rule.startswith("goes with ")}
+                if not idle or not idle <= values.keys() or idle != {found.path for found in error.findings}:
+                    raise
+                values = {key: value for key, value in values.items() if key not in idle}
+
+    def method_of(self, config: Config) -> str:
+        """Return the method whose statistic counts; a `ConfigError` says that there are several."""
+        names, given = config.methods, self.options.method
+        if given is not None:
+            candidates = [config.method_named(given)]
+        elif config.exact.enabled:
+            candidates = [EXACT]
+        else:
+            tuned = {one.key for one in self.ranges}
+            losses = config.surrogate.losses if "surrogate.losses" in tuned else ()
+            baselines = config.baselines.names if "baselines.methods" in tuned else ()
+            candidates = [some[0] for some in (losses, baselines, names) if len(some) == 1]
+        if not candidates or candidates[0] not in names:
+            rule = f"must be the method whose statistic counts, one of {', '.join(names)}"
+            raise ConfigError(self.source, [Finding("tune.method", rule, given or "nothing")])
+        return candidates[0]
+
+    @property
+    def seed(self) -> int:
+        """Seed of the search and of the inner splits."""
+        return self.config.seed if self.options.seed is None else self.options.seed
+
+
+def load_tuning(path: Path, overrides: Sequence[str]) -> Search:
     """Read a config file with a section ``[tune]``; a `ConfigError` has everything that is wrong."""
     tree, given, findings = apply_overrides(config_tree(path), overrides)
     make_absolute(tree.get("data"), Path())
@@ -119,49 +198,45 @@ def load_tuning(path: Path, overrides: Sequence[str]) -> Tunable:
     return check_tuning(tree, section, str(path), overrides=given, findings=findings)
 
 
-def check_tuning(tree: Mapping[str, Any], section: object, source: str, **checked: Any) -> Tunable:  # noqa: ANN401
-    """Check an experiment and its section ``[tune]`` together; `checked` are further arguments of `parse_config`."""
-    findings: list[Finding] = []
-    found: list[Any] = []
-    for check in (lambda: parse_config(tree, source=source, **checked), lambda: read_tuning(section, source)):
-        try:
-            found.append(check())
-        except ConfigError as error:
-            findings += error.findings
-    if findings:
-        raise ConfigError(source, findings)
-    config, (options, ranges) = found
-    return Tunable(tree, config, options, ranges, source)
-
-
-def read_tuning(section: object, source: str) -> tuple[TuneConfig, tuple[Range, ...]]:
-    """Return what a section ``[tune]`` says; a `ConfigError` has everything that is wrong with it."""
-    if not isinstance(section, Mapping):
-        raise ConfigError(source, [Finding(TUNE, "must be a table of keys", section)])
-    own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
-    findings = []
-    options = TuneConfig()
+def check_tuning(
+    tree: Mapping[str, Any],
+    section: object,
+    source: str,
+    *,
+    overrides: Mapping[str, str] | None = None,
+    findings: Sequence[Finding] = (),
+) -> Search:
+    """Check an experiment and its section ``[tune]`` together; other arguments are those of `parse_config`."""
+    config, options, ranges = None, TuneConfig(), list[Range]()
+    found = list(findings)
     try:
-        options = TuneConfig.model_validate(own)
-    except ValidationError as error:
-        findings += [
-            Finding(f"{TUNE}.{found.path}", found.rule, found.value) for found in findings_of(error, TuneConfig, {})
-        ]
-    ranges = []
-    for key, value in _leaves({key: value for key, value in section.items() if key not in own}):
-        wrong = list(_wrong(key, value))
-        findings += [Finding(f"{TUNE}.{path}", rule, received) for path, rule, received in wrong]
-        if not wrong:
-            is_range = isinstance(value, Mapping)
-            ranges.append(Range(key, **value, whole=_is_whole(key, value)) if is_range else Range(key, tuple(value)))
-    if not ranges and not findings:
-        example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
-        findings.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
+        config = parse_config(tree, source=source, overrides=overrides)
+    except ConfigError as error:
+        found += error.findings
+    if isinstance(section, Mapping):
+        own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
+        try:
+            options = TuneConfig.model_validate(own)
+        except ValidationError as error:
+            found += [Finding(f"{TUNE}.{one.path}", one.rule, one.value) for one in findings_of(error, TuneConfig, {})]
+        rest = {key: value for key, value in section.items() if key not in own}
+        wrong = len(found)
+        for key, value in _leaves(rest):
+            one = _range(key, value)
+            if isinstance(one, list):
+                found += one
+            else:
+                ranges.append(one)
+        if not ranges and len(found) == wrong:
+            example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
+            found.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
+    else:
+        found.append(Finding(TUNE, "must be a table of keys", section))
     if options.statistic is None and any(one.key in ("exact.statistic", "card.statistic") for one in ranges):
-        findings.append(Finding(f"{TUNE}.statistic", "is required where the statistic of a method is tuned"))
-    if findings:
-        raise ConfigError(source, findings)
-    return options, tuple(ranges)
+        found.append(Finding(f"{TUNE}.statistic", "is required where the statistic of a method is tuned"))
+    if config is None or found:
+        raise ConfigError(source, found)
+    return Search(tree, config, options, tuple(ranges), source)
 
 
 _KEYS = tuple(key for key, *_ in describe_keys())
@@ -177,53 +252,36 @@ def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield path, value
 
 
-def _wrong(key: str, value: object) -> Iterator[tuple[str, str, object]]:
-    """Yield what is wrong with a range: path, rule, value."""
+def _range(key: str, value: object) -> Range | list[Finding]:
+    """Return the range of a key, or all that is wrong with it."""
+    path = f"{TUNE}.{key}"
     if (rule := rule_of_unknown(key, TuneConfig.model_fields)) is not None:
-        yield key, rule, value
-    elif key.startswith(("data.", "statistics.", "tracking.")) or "." not in key or key in free_keys():
-        yield key, "must not be tuned: trials share their data, their seed, and what is measured", value
-    elif key in ("exact.enabled", "card.enabled"):
-        yield key, "must not be tuned: tune.method names the method whose statistic counts", value
-    elif isinstance(value, list):
-        if not value:
-            yield key, "must have at least one value", value
-        for at, one in enumerate(value):
-            if one in value[:at]:
-                yield f"{key}[{at}]", "must not be there twice", one
-            yield from ((f"{key}[{at}]", rule, got) for rule, got in _refused(key, one))
-    elif isinstance(value, Mapping):
-        yield from _wrong_numbers(key, value)
-    else:
-        yield key, "must be a list of values, or a table: {low = 1, high = 10}, with or without step and log", value
-
-
-def _wrong_numbers(key: str, given: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
-    try:
-        numbers = _Numbers.model_validate(dict(given))
-    except ValidationError as error:
-        yield from ((f"{key}.{found.path}", found.rule, found.value) for found in findings_of(error, _Numbers, {}))
-        return
-    refused = [(part, rule, got) for part in ("low", "high") for rule, got in _refused(key, given[part])]
-    if numbers.step is not None and numbers.log:
-        yield f"{key}.step", "goes with log = false only", numbers.step
-    if numbers.low >= numbers.high:
-        yield key, "is empty: low must be below high", dict(given)
-    elif numbers.log and numbers.low <= 0:
-        yield f"{key}.low", "must be > 0 with log = true", numbers.low
-    elif refused:
-        yield from ((f"{key}.{part}", rule, got) for part, rule, got in refused)
-    elif _is_whole(key, given) and not float(numbers.step or 1).is_integer():
-        yield f"{key}.step", "must be an integer", numbers.step
-
-
-def _is_whole(key: str, given: Mapping[str, Any]) -> bool:
-    """Return whether a key takes whole numbers only."""
-    return any(_refused(key, given["low"] + (given["high"] - given["low"]) / math.pi))
+        return [Finding(path, rule, value)]
+    if key.startswith(("data.", "statistics.", "tracking.")) or "." not in key or key in free_keys():
+        rule = "must not be tuned: trials share their data, their seed, and what is measured"
+        return [Finding(path, rule, value)]
+    if key in ("exact.enabled", "card.enabled"):
+        rule = "must not be tuned: tune.method names the method whose statistic counts"
+        return [Finding(path, rule, value)]
+    if isinstance(value, Mapping):
+        try:
+            numbers = Numbers.model_validate({"key": key, **value})
+        except ValidationError as error:
+            return [Finding(f"{path}.{one.path}", one.rule, one.value) for one in findings_of(error, Numbers, {})]
+        wrong = [Finding(f"{path}.{part}".rstrip("."), rule, got) for part, rule, got in numbers.clashes()]
+        return wrong or numbers
+    if not isinstance(value, list) or not value:
+        rule = "must be a list of values, or a table: {low = 1, high = 10}, with or without step and log"
+        return [Finding(path, rule, value)]
+    wrong = []
+    for at, one in enumerate(value):
+        rules = [("must not be there twice", one)] if one in value[:at] else []
+        wrong += [Finding(f"{path}[{at}]", rule, got) for rule, got in (*rules, *_refused(key, one))]
+    return wrong or Choices(key, tuple(value))
 
 
 def _refused(key: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the rules of a key that a value breaks by itself."""
+    """Yield the rules of a key that a value breaks by itself, with what was received."""
     tree = {"name": "x", "data": {"name": "gaussians"}} | unflat({key: value})
     try:
         Config.model_validate(tree)

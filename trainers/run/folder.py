@@ -40,7 +40,7 @@ from typing import TYPE_CHECKING, Any
 
 from ltr.checks import nearest, trusting
 from trainers.config import ORIGIN, Config, parse_config, resolved_toml
-from trainers.config.errors import ConfigError, Finding
+from trainers.config.errors import ConfigError, changes
 from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
     LOCK,
@@ -56,7 +56,7 @@ from trainers.files import (
     writing,
 )
 from trainers.provenance import origin
-from trainers.records import check_types, is_sweep
+from trainers.records import check_record, is_sweep
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -115,7 +115,7 @@ class MethodFolder:
                 if _digest(self.path / name) != digest:
                     raise ValueError("not as it was written")
         with reading(self.record):
-            check_types(result)
+            check_record(result)
             return result
 
     def reopen(self) -> None:
@@ -303,12 +303,6 @@ def _check_config(folder: RunFolder, config: Config) -> None:
         keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
         raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")
     now = flat(tomllib.loads(resolved_toml(config)))
-    findings = []
-    for key in dict.fromkeys((*before, *now)):
-        old = before.get(key)
-        if old != now.get(key) and key not in _FREE_KEYS:
-            shown = "the default" if old is None else json.dumps(old, ensure_ascii=False)
-            rule = f"was {shown} in the run begun in {folder.path}"
-            findings.append(Finding(key, rule, now.get(key, "the default")))
-    if findings:
+    found = changes(before, now, f"in the run begun in {folder.path}")
+    if findings := [one for one in found if one.path not in _FREE_KEYS]:
         raise ConfigError(f"the config differs from that of the run to continue; {_ADVICE}", findings)

@@ -26,13 +26,12 @@ from trainers.cards import Listed, write_card
 from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
-from trainers.loggers import Loggers
+from trainers.loggers import Tracker
 from trainers.methods import INTERRUPTED, Watch, binding_constraints, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
 from trainers.run.proofs import save_answers, save_solution
-from trainers.run.tracking import Tracker
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
@@ -83,8 +82,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             with reading(folder.solution):
                 if (weights := earlier["weights"]) is not None:
                     options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
-    loggers = Loggers(config.tracking.loggers, folder.path, config.name, method)
-    with Tracker(folder.log, loggers, keep=keep) as tracker:
+    with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method), limit)
@@ -100,13 +98,14 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
                 # methods without steps draw level lines as long as the longest training
                 if (made := record.get("choice")) is not None:
                     final |= {f"exact/{name}": made[key] for name, key in _PROMISED.items()}
-                    loggers.log_text("exact/choice", _choice_text(Choice.from_dict(made)))
+                    choice = _choice_text(Choice.from_dict(made))
+                    tracker.each("log_text", "exact/choice", choice)
                 trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
                 tracker.level(max(trained, default=0), final)
             if card:
                 found = Card.from_dict(record["card"])
-                loggers.log_text("card", found.to_markdown())
-                loggers.log_figure("card", found.plot())
+                tracker.each("log_text", "card", found.to_markdown())
+                tracker.each("log_figure", "card", found.plot())
             # what TensorBoard compares methods and runs by: the same keys for every method
             parameters: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
             parameters |= {"data": config.data.name or Path(str(config.data.path)).stem}
@@ -114,7 +113,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
             parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
             tracker.finish(parameters, final)
-    for failure in loggers.failures:
+    for failure in tracker.failures:
         context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
     arrays = {"train": fitted.scores.train, "test": fitted.scores.test}
@@ -233,7 +232,7 @@ class _RunWatch(Watch):
         self._context.display.progress(point, is_trivial(point.bound, problem.trivial_bound))
 
     def _save_checkpoint(self, fit: Fit) -> None:
-        self._tracker.flush()  # before the checkpoint, which must not follow steps that are not logged
+        self._tracker.each("flush")  # before the checkpoint, which must not follow steps that are not logged
         buffer = io.BytesIO()
         torch.save(dict(fit.state_dict()), buffer)
         write_atomic(self._context.run.method(self._method).checkpoint, buffer.getvalue())

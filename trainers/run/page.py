@@ -109,11 +109,12 @@ def write_overview(context: Context, results: Results | None) -> None:
     if not names:
         return
     with Loggers(names, context.run.path / RESULTS, context.config.name, RESULTS) as loggers:
-        loggers.log_charts(chart_layout(context.reported, context.top, context.config.exact.statistic))
+        charts = chart_layout(context.reported, context.top, context.config.exact.statistic)
+        loggers.each("log_charts", charts)
         for tag, text in {} if results is None else markdown_tables(results).items():
-            loggers.log_text(f"results/{tag}", text)
+            loggers.each("log_text", f"results/{tag}", text)
         for name, figure in figures.items():
-            loggers.log_figure(f"ranked_list/{name}", figure)
+            loggers.each("log_figure", f"ranked_list/{name}", figure)
     for failure in loggers.failures:
         context.display.note(f"results: {failure}")
 

@@ -21,12 +21,11 @@ from ltr.rankers import Choice, Ranker
 from ltr.rankers.demanded import DemandOutcome
 from trainers.config import AUTO, CARD, EXACT
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
-from trainers.loggers import FINAL
+from trainers.loggers import FINAL, read_log
 from trainers.methods import BASE_KEPT
 from trainers.records import is_trivial
 from trainers.run.folder import RunFolder
 from trainers.run.predict import ranker_of
-from trainers.run.tracking import read_log
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
 from trainers.task.measures import Task

@@ -1,39 +1,31 @@
 """A sweep under way: which results are missing, who computes them, and what the user sees.
 
 Workers write the file of a result themselves, so that finished work is kept whatever is killed. Surrogates and
-baselines come first, because exact stages start from their rankers.
+baselines come first, because exact stages start from their rankers. Nothing that takes seconds is imported until
+results are computed.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ltr.checks import in_one_message
 from ltr.data import DataError
-from trainers.config import EXACT
+from ltr.threads import available_threads
+from trainers.config import EXACT, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.grids import Grid
+from trainers.config.grids import Grid, Sweep
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
-from trainers.stopping import stopped_once
-from trainers.sweep.checks import Loaded, first_configs, load_and_check, read_sources
-from trainers.sweep.workers import Workers, open_pool
-from trainers.task.data import Labels, Source, Split, split_of
+from trainers.task.data import Source, Split, is_quick, read_source, split_of
 from trainers.task.options import check_columns, check_lists, follow_labels, too_long
-
-
-@dataclass(frozen=True)
-class Shard:
-    """Part `number` of `count`, 1 to count, of a sweep that several machines share."""
-
-    number: int = 1
-    count: int = 1
 
 
 @dataclass
@@ -47,65 +39,83 @@ class Outcome:
 
 
 def run_sweep(
-    path: str | Path,
-    overrides: Sequence[str] = (),
+    sweep: Sweep,
     *,
-    workers: Workers | None = None,
-    shard: Shard | None = None,
+    sources: Mapping[str, Source] | None = None,
+    jobs: int | None = None,
+    threads: int = 1,
+    shard: tuple[int, int] = (1, 1),
     known: Path | None = None,
     display: Display | None = None,
-    loaded: Loaded | None = None,
 ) -> Outcome:
     """Compute the cells of a sweep that have no result yet.
 
     Args:
-        path: config of the sweep.
-        overrides: ``key=value`` for the sweep or for all its experiments.
-        workers: processes that compute; as many as there are processors by default.
-        shard: part of the sweep to compute; all of it by default.
+        sweep: the sweep.
+        sources: data that have been read, by the name of the experiment.
+        jobs: cells at the same time; one for each `threads` processors by default.
+        threads: threads of each cell.
+        shard: part of the sweep to compute, (1, 3) for the first of three parts.
         known: another sweep's folder, or a file of its results (`trainers.records`); those that this sweep needs are
             taken over.
         display: what the user sees; nothing by default.
-        loaded: the sweep, if it has been read.
 
     Raises:
-        ConfigError: the config has mistakes, all of them named.
         DataError: data cannot be read, all of them named.
+        ConfigError: options do not go with the data.
         RunError: another process is writing to the folder, or workers died.
         KeyboardInterrupt: the user stopped it.
     """
-    workers, shard, display = workers or Workers(), shard or Shard(), display or Display()
-    with stopped_once():
-        loaded = load_and_check(path, overrides) if loaded is None else loaded
-        config = loaded.config
-        try:
-            earlier = None if known is None else read_sweep(known)
-        except RunError as error:
-            raise RunError(f"--from: {error}") from None
-        whole, notes = examine(loaded.grids, str(path), loaded.sources)
-        for text in notes:
-            display.note(text)
-        with writing(config.folder, "runs_dir"):
-            config.folder.mkdir(parents=True, exist_ok=True)
-            remove_leftovers(config.folder)
-        with locked(config.folder, f".lock-{shard.number}-of-{shard.count}"):
-            with writing(config.folder, "runs_dir"):
-                # the index stays where the plan is the same as before
-                index, before = {"name": config.name, "grids": whole.index}, read_json(config.folder / INDEX, ADVICE)
-                foreign = (path for path in config.folder.iterdir() if not path.name.startswith("."))
-                if before is None and not (config.folder / CELLS).is_dir() and any(foreign):
-                    advice = "remove it yourself, or choose another name"
-                    raise RunError(f"name: {config.folder} holds other files than a sweep's; {advice}")
-                if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
-                    begun_with = origin() if earlier is None else earlier.origin
-                    write_json(config.folder / INDEX, {**index, "origin": begun_with})
-                if earlier is not None:
-                    found = (record for record in earlier.records if record["id"] in whole.cells)
-                    taken = [record for record in found if not cell_file(config.folder, record["id"]).exists()]
-                    for record in taken:
-                        write_cell(config.folder, record)
-                    display.note(f"{len(taken)} results taken over from {known}")
-            return _compute_missing(config.folder, part(list(whole.cells.values()), shard), workers, display)
+    display, folder = display or Display(), sweep.config.folder
+    try:
+        earlier = None if known is None else read_sweep(known)
+    except RunError as error:
+        raise RunError(f"--from: {error}") from None
+    whole, notes = examine(sweep, sources)
+    for text in notes:
+        display.note(text)
+    with writing(folder, "runs_dir"):
+        folder.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(folder)
+    with locked(folder, f".lock-{shard[0]}-of-{shard[1]}"):
+        with writing(folder, "runs_dir"):
+            _begin(sweep, whole, {} if earlier is None else earlier.origin)
+            if earlier is not None:
+                found = (record for record in earlier.records if record["id"] in whole.cells)
+                taken = [record for record in found if not cell_file(folder, record["id"]).exists()]
+                for record in taken:
+                    write_cell(folder, record)
+                display.note(f"{len(taken)} results taken over from {known}")
+        mine = part(list(whole.cells.values()), *shard)
+        missing = missing_of(folder, mine)
+        outcome = Outcome(folder, len(mine), len(mine) - len(missing))
+        if missing:
+            _compute(missing, outcome, display, jobs, threads)
+        return outcome
+
+
+def _begin(sweep: Sweep, whole: Plan, origin_of_others: Mapping[str, object]) -> None:
+    """Write the index of the sweep's folder, unless that of an earlier start has the same plan."""
+    folder = sweep.config.folder
+    index, before = {"name": sweep.config.name, "grids": whole.index}, read_json(folder / INDEX, ADVICE)
+    foreign = (path for path in folder.iterdir() if not path.name.startswith("."))
+    if before is None and not (folder / CELLS).is_dir() and any(foreign):
+        raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
+    if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
+        write_json(folder / INDEX, {**index, "origin": origin_of_others or origin()})
+
+
+def _compute(missing: Sequence[Cell], outcome: Outcome, display: Display, jobs: int | None, threads: int) -> None:
+    from trainers.sweep.workers import open_pool
+
+    jobs = min(len(missing), jobs or max(1, available_threads() // threads))
+    display.begin_sweep(outcome.cells, len(missing), jobs, threads)
+    with open_pool(jobs, threads) as answers:
+        for exact in (False, True):
+            cells = [cell for cell in missing if (cell.method == EXACT) == exact]
+            for cell, answer in answers(outcome.folder.absolute(), cells):
+                outcome.failures += [answer] if isinstance(answer, str) else []
+                display.finished(cell, answer)
 
 
 def missing_of(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
@@ -120,98 +130,94 @@ def missing_of(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
     return missing
 
 
-def _compute_missing(folder: Path, mine: Sequence[Cell], workers: Workers, display: Display) -> Outcome:
-    missing = missing_of(folder, mine)
-    outcome = Outcome(folder, len(mine), len(mine) - len(missing))
-    if not missing:
-        return outcome
-    with open_pool(workers, len(missing)) as pool:
-        display.begin_sweep(len(mine), len(missing), pool.at_once, workers.threads)
-        for exact in (False, True):
-            cells = [cell for cell in missing if (cell.method == EXACT) == exact]
-            for cell, answer in pool.answers(folder.absolute(), cells):
-                outcome.failures += [answer.failure] if answer.failure else []
-                display.finished(cell, answer)
-    return outcome
-
-
-def part(cells: Sequence[Cell], shard: Shard) -> list[Cell]:
-    """Return the cells of a shard: whole splits of data sets, dealt out so that shards take about equally long."""
-    groups: dict[tuple[str, int], list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault((cell.data, cell.split), []).append(cell)
-    costs = {key: sum(cell.cost for cell in members) for key, members in groups.items()}
-    loads = [0.0] * shard.count
-    mine = set()
-    for key in sorted(groups, key=lambda key: (-costs[key], key)):
-        least = loads.index(min(loads))
-        loads[least] += costs[key]
-        if least == shard.number - 1:
-            mine.add(key)
+def part(cells: Sequence[Cell], number: int, count: int) -> list[Cell]:
+    """Return part `number` of `count`, from 1: whole splits of data sets, dealt out in turn."""
+    splits = sorted({(cell.data, cell.split) for cell in cells})
+    mine = set(splits[number - 1 :: count])
     return [cell for cell in cells if (cell.data, cell.split) in mine]
 
 
-def examine(
-    grids: Sequence[Grid], source: str = "sweep", sources: Mapping[str, Source] | None = None
-) -> tuple[Plan, list[str]]:
-    """Read the data of each experiment before anything is computed, so that everything missing is named at once.
+def read_sources(
+    sweep: Sweep, known: Mapping[str, Source] | None = None, *, only_quick: bool = False
+) -> dict[str, Source]:
+    """Read the data of each experiment, by its name, except for `known` ones.
+
+    With `only_quick`, data are left for later whose reading imports what takes seconds. A `DataError` names all data
+    that cannot be read.
+    """
+    found = dict(known or {})
+    unreadable = []
+    for name, config in sweep.experiments.items():
+        try:
+            config.data.check_files()
+            if name not in found and (is_quick(config.data) or not only_quick):
+                found[name] = read_source(config.data)
+        except DataError as error:
+            unreadable.append(f"{name}: {error}")
+    if unreadable:
+        raise DataError(in_one_message("", unreadable, "data sets cannot be used"))
+    return found
+
+
+def examine(sweep: Sweep, sources: Mapping[str, Source] | None = None) -> tuple[Plan, list[str]]:
+    """Read all data before anything is computed, so that everything wrong with them is named at once.
 
     Returns:
         the plan, with defaults that suit the labels; notes on lists to rerank that are longer than the data.
 
     Raises:
         DataError: data cannot be read; the message names all of them.
-        ConfigError: experiments ask for what does not go with data by query; `source` is named as their origin.
+        ConfigError: experiments ask for what does not go with their data.
     """
-    pairs = [(grid, variant.config) for grid in grids for variant in grid.variants]
-    read = read_sources(grids, known=sources)
-    hashes = {name: one.sha256 for name, one in read.items()}
-    splits: dict[str, Split] = {}
-    for name, config in first_configs(grids).items():
-        seeds = dict.fromkeys(seed for grid, other in pairs if other.name == name for seed in grid.config.seeds)
-        for seed in seeds:  # until one can be used; where none can, the cells will report it
-            with contextlib.suppress(DataError):
-                splits[name] = split_of(config.data, seed, read[name])
-                break
-    notes = [
-        f"{config.name}: {text}"
-        for grid, config in pairs
-        if config.name in splits and EXACT in (grid.config.methods or config.methods)
-        if (text := too_long(config, splits[config.name]))
-    ]
-    labels = {name: split.labels for name, split in splits.items()}
-    resolved = tuple(_following(grid, labels) for grid in grids)
-    if findings := [finding for grid in resolved for finding in _findings(grid, splits)]:
-        raise ConfigError(source, list({str(finding): finding for finding in findings}.values()))
-    return plan(resolved, hashes), list(dict.fromkeys(notes))
+    read = read_sources(sweep, sources)
+    splits: dict[str, Split | None] = {}
+    for name, config in sweep.experiments.items():
+        grids = (grid for grid in sweep.grids if any(variant.config.name == name for variant in grid.variants))
+        splits[name] = _usable_split(config, (seed for grid in grids for seed in grid.config.seeds), read[name])
+    findings: list[Finding] = []
+    notes: list[str] = []
+    resolved = []
+    for grid in sweep.grids:
+        variants = []
+        for variant in grid.variants:
+            config = variant.config
+            if (split := splits[config.name]) is not None:
+                notes += _note_on_length(grid, config, split)
+                config = follow_labels(config, split.labels)
+                findings += _findings(grid, config, split)
+            variants.append(replace(variant, config=config))
+        resolved.append(replace(grid, variants=tuple(variants)))
+    if findings:
+        raise ConfigError(sweep.source, findings)
+    return plan(resolved, {name: one.sha256 for name, one in read.items()}), list(dict.fromkeys(notes))
 
 
-def _following(grid: Grid, labels: Mapping[str, Labels]) -> Grid:
-    """Return a grid with experiments whose defaults suit their labels."""
-    configs = (variant.config for variant in grid.variants)
-    suited = (follow_labels(one, labels[one.name]) if one.name in labels else one for one in configs)
-    variants = (replace(variant, config=config) for variant, config in zip(grid.variants, suited, strict=True))
-    return replace(grid, variants=tuple(variants))
+def _usable_split(config: Config, seeds: Iterable[int], source: Source) -> Split | None:
+    """Return the first split of the data that can be used; None where none can, which the cells will report."""
+    for seed in dict.fromkeys(seeds):
+        with contextlib.suppress(DataError):
+            return split_of(config.data, seed, source)
+    return None
 
 
-def _findings(grid: Grid, splits: Mapping[str, Split]) -> Iterator[Finding]:
-    """Yield what a grid asks of data that does not go with them, or with a choice."""
-    for config in (variant.config for variant in grid.variants if variant.config.name in splits):
-        try:
-            check_lists(config, splits[config.name].labels)
-            check_columns(config, splits[config.name])
-        except ConfigError as error:
-            for finding in error.findings:
-                yield replace(finding, path=f"{config.name}: {finding.path}")
-        if (
-            grid.config.recentre is not None
-            and EXACT in (grid.config.methods or config.methods)
-            and config.exact.choose
-        ):
-            rule = f"moves the best weights of a list: {config.name} needs exact.choose = false"
-            yield Finding(f"grid {grid.config.name!r}: recentre", rule, grid.config.recentre)
-    known = dict.fromkeys(name for variant in grid.variants for name in variant.config.methods)
-    for name in grid.config.methods or ():
-        if name not in known:
-            rule = f"must be methods of the experiments; with these labels {', '.join(known)}"
-            yield Finding("grid.methods", rule, name)
+def _reranks(grid: Grid, config: Config) -> bool:
+    return EXACT in (grid.config.methods or config.methods)
+
+
+def _note_on_length(grid: Grid, config: Config, split: Split) -> list[str]:
+    text = too_long(config, split) if _reranks(grid, config) else ""
+    return [f"{config.name}: {text}"] if text else []
+
+
+def _findings(grid: Grid, config: Config, split: Split) -> list[Finding]:
+    """Return what an experiment of a grid asks of data that does not go with them, or with a choice."""
+    findings = []
+    try:
+        check_lists(config, split.labels)
+        check_columns(config, split)
+    except ConfigError as error:
+        findings += [replace(finding, path=f"{config.name}: {finding.path}") for finding in error.findings]
+    if grid.config.recentre is not None and _reranks(grid, config) and config.exact.choose:
+        rule = f"moves the best weights of a list: {config.name} needs exact.choose = false"
+        findings.append(Finding(f"grid {grid.config.name!r}: recentre", rule, grid.config.recentre))
+    return findings

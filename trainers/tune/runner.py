@@ -5,14 +5,12 @@
     runs/pima-tune/
       tune.json            what is tuned, in which ranges, on which data
       trials.journal       Optuna's storage, which its own tools read too
-      trials/0003-1/       the run of trial 3 on inner split 1, a run folder as any other
       best.toml            the best options as a config, which `ltr run` takes
       best/                its run on the whole training set
       trials.csv           the trials compared
 
-A trial is a run of the one method whose statistic counts (with its base, for the exact stage) on each inner split. Its
-value is the mean of the statistic on their test sets, which are parts of the training set. A trial that was interrupted
-goes on like any run.
+A trial fits the one method whose statistic counts (with its base, for the exact stage) on each inner split, as a sweep
+does. Its value is the mean of the statistic on their test sets, which are parts of the training set.
 """
 
 from __future__ import annotations
@@ -23,14 +21,14 @@ import json
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ltr.fitting import Fit
 from trainers.config import CARD, EXACT, Config, parse_config, resolved_toml
-from trainers.config.errors import ConfigError, Finding
+from trainers.config.errors import ConfigError, changes
 from trainers.config.toml_text import dump_toml, flat, merged, unflat
-from trainers.config.tuning import Tunable, TuneConfig
+from trainers.config.tuning import Choices, Search, TuneConfig
 from trainers.display import Display
 from trainers.files import (
     Json,
@@ -43,12 +41,14 @@ from trainers.files import (
     write_json,
     writing,
 )
+from trainers.methods import INTERRUPTED, Watch, fit
+from trainers.plan import cell_of
 from trainers.provenance import origin
 from trainers.run.experiment import run_experiment
 from trainers.stopping import StopFlag
 from trainers.tables import number
 from trainers.task.data import Source, Split, inner_splits, split_of
-from trainers.task.measures import share_name
+from trainers.task.measures import Task, share_name
 from trainers.task.options import check_columns, check_lists, follow_labels
 from trainers.tune.results import Tuning, shown_value
 
@@ -59,67 +59,22 @@ _ADVICE = "add --fresh (in Python fresh=True) to start over, or give the search 
 _SETTINGS, _JOURNAL = "tune.json", "trials.journal"
 
 
-@dataclass(frozen=True)
-class Search(Tunable):
-    """What is searched, and where everything is kept."""
-
-    folder: Path
-    data: Source | None = None  # its data, if they have been read
-
-    def with_values(self, values: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
-        """Return the experiment with values of the tuned keys, and those values that concern it.
-
-        Raises:
-            ConfigError: the values do not go with each other.
-        """
-        values = dict(values)
-        while True:
-            try:
-                return parse_config(merged(self.tree, unflat(values)), source=self.source), values
-            except ConfigError as error:
-                idle = {found.path for found in error.findings if found.rule.startswith("goes with ")}
-                if not idle or not idle <= values.keys() or idle != {found.path for found in error.findings}:
-                    raise
-                values = {key: value for key, value in values.items() if key not in idle}
-
-    def method_of(self, config: Config) -> str:
-        """Return the method whose statistic counts.
-
-        Raises:
-            ConfigError: there are several.
-        """
-        names, losses = config.methods, config.surrogate.losses
-        if self.options.method is not None and (named := config.method_named(self.options.method)) in names:
-            return named
-        if self.options.method is None:
-            if config.exact.enabled:
-                return EXACT
-            if any(one.key == "surrogate.losses" for one in self.ranges) and len(losses) == 1:
-                return losses[0]
-            if any(one.key == "baselines.methods" for one in self.ranges) and len(config.baselines.names) == 1:
-                return config.baselines.names[0]
-            if len(names) == 1:
-                return names[0]
-        rule = f"must be the method whose statistic counts, one of {', '.join(names)}"
-        raise ConfigError(self.source, [Finding("tune.method", rule, self.options.method or "nothing")])
-
-    def statistic_of(self, config: Config) -> str:
-        """Return the statistic that counts."""
-        return self.options.statistic or config.reported[0]
-
-    @property
-    def seed(self) -> int:
-        """Seed of the search and of the inner splits."""
-        return self.config.seed if self.options.seed is None else self.options.seed
-
-
-def run_tuning(search: Search, *, fresh: bool = False, display: Display | None = None) -> Tuning:
+def run_tuning(
+    search: Search,
+    folder: Path,
+    *,
+    source: Source | None = None,
+    fresh: bool = False,
+    display: Display | None = None,
+) -> Tuning:
     """Search, or go on with a search, then run the experiment with the best options.
 
     Ctrl-C stops it between two steps; everything so far is kept and returned with ``complete`` False.
 
     Args:
         search: what is searched.
+        folder: where everything is kept.
+        source: the data, if they have been read.
         fresh: throw away an earlier search in the folder.
         display: what the user sees; nothing by default.
 
@@ -132,35 +87,33 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
         import optuna
     except ImportError:
         raise RunError("tuning needs Optuna: pip install 'rankproof[tune]'") from None
-    display, folder = display or Display(), search.folder
-    if search.data is None:
+    display = display or Display()
+    if source is None:
         search.config.data.check_files()
     search.method_of(search.with_values({one.key: one.first for one in search.ranges})[0])
-    split = split_of(search.config.data, search.config.seed, search.data)
-    search = _following(search, split)
-    check_lists(search.config, split.labels)
-    check_columns(search.config, split)
-    inner = inner_splits(
-        split, search.options.validation, search.options.splits, search.seed, own_rows=search.config.card.enabled
-    )
+    split = split_of(search.config.data, search.config.seed, source)
+    search = dataclasses.replace(search, config=_checked(search.config, split))
+    own_rows = search.config.card.enabled
+    inner = inner_splits(split, search.options.validation, search.options.splits, search.seed, own_rows=own_rows)
     with writing(folder, "runs_dir"):
         folder.mkdir(parents=True, exist_ok=True)
     with locked(folder), StopFlag() as stop, _quiet(optuna):
-        _begin(search, split, fresh)
+        _begin(search, folder, split, fresh)
         study = _study(optuna, folder)
         complete = False
         with contextlib.suppress(KeyboardInterrupt):
             _run_trials(optuna, study, search, inner, display, stop)
             complete = True
-        tuning = _tuning(search, split, study, complete=complete)
+        tuning = _tuning(search, folder, split, study, complete=complete)
         if tuning.best is not None and complete:
             tree = merged(search.tree, unflat(tuning.best)) | {"name": "best", "runs_dir": str(folder)}
-            write_atomic(folder / "best.toml", dump_toml(to_json(tree)).encode())
+            write_atomic(tuning.config, dump_toml(to_json(tree)).encode())
             display.note(f"running the best options on the whole training set, in {folder / 'best'}")
             config = parse_config(tree, source=search.source)
-            # a folder of other options, from before there were more trials
-            stale = (folder / "best").exists() and not _same(folder / "best" / "config.toml", config, split)
-            results = run_experiment(config, fresh=stale, display=display, source=search.data)
+            text = resolved_toml(follow_labels(config, split.labels))
+            written = folder / "best" / "config.toml"  # of other options, from before there were more trials
+            stale = written.parent.exists() and not (written.exists() and written.read_text(encoding="utf-8") == text)
+            results = run_experiment(config, fresh=stale, display=display, source=source)
             tuning = dataclasses.replace(tuning, results=results, complete=results.complete)
         with writing(folder, "runs_dir"):
             write_atomic(folder / "trials.csv", tuning.trials.to_csv(lineterminator="\n").encode())
@@ -170,27 +123,19 @@ def run_tuning(search: Search, *, fresh: bool = False, display: Display | None =
     return tuning
 
 
-def _following(search: Search, split: Split) -> Search:
-    """Return the search with the defaults that suit the labels, where the config leaves them out."""
-    suited = follow_labels(search.config, split.labels)
-    changed = {
-        key: list(value) if isinstance(value, tuple) else value
-        for key, value in flat(suited.model_dump()).items()
-        if value != flat(search.config.model_dump())[key]
-    }
-    return dataclasses.replace(search, tree=merged(search.tree, unflat(changed)), config=suited)
+def _checked(config: Config, split: Split) -> Config:
+    """Return a config with the defaults that suit the labels, once it is checked with the data."""
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
+    check_columns(config, split)
+    return config
 
 
-def _same(path: Path, config: Config, split: Split) -> bool:
-    return path.exists() and path.read_text(encoding="utf-8") == resolved_toml(follow_labels(config, split.labels))
-
-
-def _begin(search: Search, split: Split, fresh: bool) -> None:
+def _begin(search: Search, folder: Path, split: Split, fresh: bool) -> None:
     """Write what is searched into a new folder, and compare it with that of an earlier start."""
-    folder, path = search.folder, search.folder / _SETTINGS
+    path = folder / _SETTINGS
     if fresh:
-        for name in ("trials", "best"):
-            shutil.rmtree(folder / name, ignore_errors=True)
+        shutil.rmtree(folder / "best", ignore_errors=True)
         for name in (_SETTINGS, _JOURNAL):
             (folder / name).unlink(missing_ok=True)
     known = read_json(path, _ADVICE)
@@ -199,27 +144,18 @@ def _begin(search: Search, split: Split, fresh: bool) -> None:
         raise RunError(f"name: {folder} holds other files than a search's; remove it, or choose another name")
     remove_leftovers(folder, locked=True)
     free = {key for key, field in TuneConfig.model_fields.items() if field.json_schema_extra}
-    config = {k: v for k, v in flat(search.config.model_dump(mode="json")).items() if k not in ("name", "runs_dir")}
-    now: Json = {
-        "config": {key: value for key, value in config.items() if not key.startswith("tracking.")},
-        "tune": {key: value for key, value in search.options.model_dump(mode="json").items() if key not in free},
-        "ranges": {one.key: {k: v for k, v in dataclasses.asdict(one).items() if k != "key"} for one in search.ranges},
-        "data": {"sha256": split.facts["sha256"]},
+    config = flat(search.config.model_dump(mode="json", exclude={"name", "runs_dir", "tracking"}))
+    options = search.options.model_dump(mode="json", exclude=free)
+    ranges = {
+        one.key: list(one.values) if isinstance(one, Choices) else one.model_dump(exclude={"key"})
+        for one in search.ranges
     }
-    now = json.loads(json.dumps(to_json(now)))
+    now: Json = {**config, **{f"tune.{key}": value for key, value in (options | ranges).items()}}
+    now = json.loads(json.dumps(to_json(now | {"data": split.facts["sha256"]})))
     if known is None:
         with writing(folder, "runs_dir"):
-            write_json(path, now | {"origin": origin()})
-        return
-    findings = []
-    for part, own in now.items():
-        before = known.get(part, {})
-        for key in dict.fromkeys((*before, *own)):
-            if before.get(key) != own.get(key):
-                name = {"config": key, "data": "data"}.get(part, f"tune.{key}")
-                shown = "left out" if before.get(key) is None else json.dumps(before[key], ensure_ascii=False)
-                findings.append(Finding(name, f"was {shown} when the search in {folder} began", own.get(key)))
-    if findings:
+            write_json(path, {"searched": now, "origin": origin()})
+    elif findings := changes(known["searched"], now, f"when the search in {folder} began"):
         raise ConfigError(f"the search differs from the one to continue; {_ADVICE}", findings)
 
 
@@ -256,11 +192,7 @@ def _run_trials(
     display: Display,
     stop: StopFlag,
 ) -> None:
-    """Run trials until there are enough, or the time is up.
-
-    Raises:
-        KeyboardInterrupt: the user stopped it.
-    """
+    """Run trials until there are enough, or the time is up; the user stops it by a KeyboardInterrupt."""
     options = search.options
     if not study.trials:
         written = flat(search.config.model_dump(mode="json"))
@@ -278,60 +210,65 @@ def _run_trials(
         study.sampler = optuna.samplers.TPESampler(seed=(search.seed * 1_000_003 + len(ended)) % 2**32)
         trial = optuna.trial.Trial(study, begun[0]._trial_id) if begun else study.ask()
         try:
-            found = _measured(search, inner, trial)
-        except ValueError as error:  # ConfigError, DataError, RunError: options that do not go together
+            config, used = search.with_values({one.key: one.suggested(trial) for one in search.ranges})
+            measured = [_measured(search, config, split, stop) for split in inner]
+        except (ValueError, FloatingPointError) as error:  # options that do not go together, or diverge
             trial.set_user_attr("message", str(error))
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             display.note(f"trial {trial.number}: failed: {error}")
             continue
-        for name, value in found.items():
-            trial.set_user_attr(name, value)
-        value = sum(found["values"]) / len(found["values"])
+        values = [value for value, _ in measured]
+        trial.set_user_attr("values", values)
+        trial.set_user_attr("seconds", sum(seconds for _, seconds in measured))
+        trial.set_user_attr("used", used)
+        value = sum(values) / len(values)
         study.tell(trial, value)
         best = study.best_trial
-        shown = ", ".join(f"{key} = {shown_value(value)}" for key, value in found["used"].items())
+        shown = ", ".join(f"{key} = {shown_value(value)}" for key, value in used.items())
         rank = "the best so far" if best.number == trial.number else f"best {number(best.value)} of trial {best.number}"
         display.note(f"trial {trial.number}: {number(value)}, {rank}; {shown}")
 
 
-def _measured(search: Search, inner: Sequence[Split], trial: Any) -> dict[str, Any]:  # noqa: ANN401
-    """Return the statistic on each inner split, the seconds that took, and the values that concerned the trial."""
-    config, used = search.with_values({one.key: one.suggested(trial) for one in search.ranges})
-    method, statistic = search.method_of(config), search.statistic_of(search.config)
-    config = _narrowed(config, method, statistic)
-    values, seconds = [], 0.0
-    for at, split in enumerate(inner):
-        own = config.model_copy(update={"name": f"{trial.number:04d}-{at}", "runs_dir": str(search.folder / "trials")})
-        results = run_experiment(own, source=split, page=False)
-        if not results.complete:
+def _measured(search: Search, config: Config, split: Split, stop: StopFlag) -> tuple[float, float]:
+    """Fit a method, with its base, on an inner split; return the statistic that counts, and the seconds that took."""
+    method, statistic = search.method_of(config), search.options.statistic or search.config.reported[0]
+    config = config.changed("exact", enabled=method == EXACT).changed(CARD, enabled=method == CARD)
+    config = config.changed("statistics", report=tuple(dict.fromkeys((*config.statistics.report, statistic))))
+    config = _checked(config, split)
+    task, sha256 = Task(config, split), split.facts["sha256"]
+    options: dict[str, Any] = {}
+    seconds = 0.0
+    for name in (config.base, EXACT) if method == EXACT else (method,):
+        cell = cell_of(config, config.seed, name, sha256)
+        fitted = fit(task, cell, _Stopped(stop), **options)
+        if fitted.record["status"] == INTERRUPTED:
             raise KeyboardInterrupt
-        row = next(row for row in results.rows if row.method == method)
-        value = row.test[share_name(statistic, config.statistics.gain) if split.by_query else statistic]
-        if value is None:
-            raise RunError(f"{statistic} of {method} is undefined on inner split {at}")
-        values.append(value)
-        seconds += sum(row.seconds for row in results.rows)
-    return {"values": values, "seconds": seconds, "used": used}
+        seconds += fitted.record["seconds"]
+        weights = fitted.record["weights"]
+        options = {"base": fitted.ranker, "starts": {} if weights is None else {cell.id: weights}}
+    name = share_name(statistic, config.statistics.gain) if split.by_query else statistic
+    if (value := fitted.record["test"][name]) is None:
+        raise RunError(f"{statistic} of {method} is undefined on an inner split")
+    return value, seconds
 
 
-def _narrowed(config: Config, method: str, statistic: str) -> Config:
-    """Return a config of the one method, with its base, that is measured by a statistic and logs to files alone."""
-    needed = {method, config.base} if method == EXACT else {method}
-    baselines = config.baselines.methods, config.baselines.names
-    sections: dict[str, dict[str, Any]] = {
-        "surrogate": {"losses": tuple(name for name in config.surrogate.losses if name in needed), "certify": False},
-        "baselines": {"methods": tuple(text for text, name in zip(*baselines, strict=True) if name in needed)},
-        "exact": {"enabled": method == EXACT, "certificate": False, "ranges": 0.0, "front": None},
-        CARD: {"enabled": method == CARD},
-        "statistics": {"report": tuple(dict.fromkeys((*config.statistics.report, statistic)))},
-        "tracking": {"loggers": (), "figures": False},
-    }
-    for name, values in sections.items():
-        config = config.changed(name, **values)
-    return config
+class _Stopped(Watch):
+    """Stops a fit when the user asks for it."""
+
+    def __init__(self, stop: StopFlag) -> None:
+        self._stop = stop
+
+    def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
+        self._stop.check()
+
+    def fitting(self, done: int, total: int, what: str) -> None:
+        self._stop.check()
+
+    def chosen(self, done: int, total: int) -> None:
+        self._stop.check()
 
 
-def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool) -> Tuning:
+def _tuning(search: Search, folder: Path, split: Split, study: optuna.Study, *, complete: bool) -> Tuning:
     """Return what the trials so far say."""
     import pandas as pd
 
@@ -346,14 +283,14 @@ def _tuning(search: Search, split: Split, study: optuna.Study, *, complete: bool
             rows.append(row | {"message": found.get("message", "")})
     headings = ["trial", "value", "lowest", "highest", "seconds", *(one.key for one in search.ranges), "message"]
     frame = pd.DataFrame(rows, columns=headings).astype({"value": float}).set_index("trial")
-    best, statistic = None, search.statistic_of(search.config)
+    best, statistic = None, search.options.statistic or search.config.reported[0]
     if frame["value"].notna().any():
         at = frame["value"].idxmax()
         best = next(trial for trial in study.trials if trial.number == at).user_attrs["used"]
     first = {one.key: one.first for one in search.ranges} if best is None else best
     return Tuning(
-        name=search.folder.name,
-        folder=search.folder,
+        name=folder.name,
+        folder=folder,
         statistic=share_name(statistic, search.config.statistics.gain) if split.by_query else statistic,
         method=search.method_of(search.with_values(first)[0]),
         trials=frame,
