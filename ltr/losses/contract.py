@@ -29,7 +29,6 @@ from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
@@ -284,21 +283,3 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def __str__(self) -> str:
         return self.name
-
-
-def as_function(loss: type[nn.Module], name: str) -> Callable[..., Tensor]:
-    """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
-    call = inspect.signature(loss.forward)
-    inputs = list(call.parameters.values())[1:]
-
-    def function(*items: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
-        about_items = {x.name: given.pop(x.name) for x in inputs if x.name in given}
-        value: Tensor = loss(**given)(*items, **about_items)
-        return value
-
-    options = [x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(loss).parameters.values()]
-    function.__signature__ = call.replace(parameters=[*inputs, *options])  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = loss.__module__
-    function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."
-    return function

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from ltr.checks import check_number
 from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, widened, with_gradient_of, with_small_gaps
-from ltr.losses.contract import RankingLoss, Reduction, as_function
+from ltr.losses.contract import RankingLoss, Reduction
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import list_loss
 from ltr.native import ListLoss
@@ -278,10 +278,3 @@ def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, la
     # the distance to the highest score that moving closer removed
     far, close = (torch.where(real, x, -math.inf).cummax(-1).values.gather(-1, last) - x for x in (scores, near))
     return (sums - near + (far.double() - close).detach()).to(scores.dtype)
-
-
-logistic_loss = as_function(LogisticLoss, "logistic_loss")
-list_net_loss = as_function(ListNetLoss, "list_net_loss")
-softmax_loss = as_function(SoftmaxLoss, "softmax_loss")
-kl_loss = as_function(KLLoss, "kl_loss")
-list_mle_loss = as_function(ListMLELoss, "list_mle_loss")

@@ -39,7 +39,7 @@ from ltr.losses.arithmetic import (
     logsumexp,
     times_unit,
 )
-from ltr.losses.contract import PairsName, Reduction, as_function
+from ltr.losses.contract import PairsName, Reduction
 from ltr.losses.functions import (
     EXPONENTIAL,
     HINGE,
@@ -534,11 +534,3 @@ def check_rows(
     if not bool(((answer == 0) | (answer == 1)).all()):
         raise ValueError(f"{name} must hold booleans, or 0 and 1, got other numbers")
     return answer.bool()
-
-
-ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
-pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
-pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
-pairwise_exponential_loss = as_function(PairwiseExponentialLoss, "pairwise_exponential_loss")
-margin_mse_loss = as_function(MarginMSELoss, "margin_mse_loss")
-p_norm_push_loss = as_function(PNormPushLoss, "p_norm_push_loss")

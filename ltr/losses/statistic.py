@@ -18,7 +18,7 @@ from torch import Tensor
 from ltr.checks import check_number, one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
+from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.derivatives import derivatives
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import TIMES, statistic_loss
@@ -250,7 +250,3 @@ class LambdaLoss(_StatisticLoss):
         # the loss of a pair may be infinite although swapping it would change nothing
         terms = (change * LOGISTIC(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
-
-
-smooth_statistic_loss = as_function(SmoothStatisticLoss, "smooth_statistic_loss")
-lambda_loss = as_function(LambdaLoss, "lambda_loss")

@@ -1,17 +1,4 @@
-"""Names of measures as other toolkits spell them.
-
-=====================================================  ==========================================
-ir_measures                                            here
-=====================================================  ==========================================
-``nDCG@10``, ``nDCG(dcg='exp-log2')@10``               ``ndcg(gain=linear)@10``, ``ndcg@10``
-``AP``, ``AP@10``, ``RR@10``, ``P@5``, ``R@100``       ``ap``, ``ap@10``, ``mrr@10``, ``precision@5``, ``recall@100``
-``Rprec``, ``Success@10``, ``Bpref``                   ``rprec``, ``success@10``, ``bpref``
-``RBP(p=0.8)``, ``ERR@20``                             ``rbp``, ``err@20``
-``NumRet``, ``NumRel``, ``NumRet(rel=1)``              ``num_ret``, ``num_rel``, ``num_rel_ret``
-=====================================================  ==========================================
-
-trec_eval writes cutoffs behind an underscore: ``P_5``, ``recall_100``, ``map_cut_10``, ``ndcg_cut_10``, ``success_1``;
-its ``map`` is ``ap``, the mean of which it is over queries, and its ``recip_rank`` is ``mrr``.
+"""Names of measures as ir_measures and trec_eval spell them: ``nDCG@10``, ``P@5``, ``ndcg_cut_10``, ``map``.
 
 Both take the label itself as the gain of NDCG, so ``ndcg_cut_10`` and ``nDCG@10`` are ``ndcg(gain=linear)@10``. Only
 trec_eval's ``ndcg``, the one without a cutoff, cannot be told from ours: ask for it by ``ndcg(gain=linear)``.
@@ -22,36 +9,18 @@ from __future__ import annotations
 import re
 
 _NAMES = {
-    "nDCG": "ndcg",
-    "NDCG": "ndcg",
-    "AP": "ap",
-    "MAP": "ap",
-    "map": "ap",
-    "RR": "mrr",
-    "MRR": "mrr",
-    "recip_rank": "mrr",
-    "P": "precision",
-    "Precision": "precision",
-    "R": "recall",
-    "Recall": "recall",
-    "Rprec": "rprec",
-    "RPrec": "rprec",
-    "Success": "success",
-    "Bpref": "bpref",
-    "BPref": "bpref",
-    "RBP": "rbp",
-    "ERR": "err",
-    "NumRet": "num_ret",
-    "NumRel": "num_rel",
-    "NumRelRet": "num_rel_ret",
+    **dict.fromkeys(("nDCG", "NDCG"), "ndcg"),
+    **dict.fromkeys(("AP", "MAP", "map"), "ap"),
+    **dict.fromkeys(("RR", "MRR", "recip_rank"), "mrr"),
+    **dict.fromkeys(("P", "Precision"), "precision"),
+    **dict.fromkeys(("R", "Recall"), "recall"),
+    **dict.fromkeys(("Rprec", "RPrec"), "rprec"),
+    **dict.fromkeys(("Bpref", "BPref"), "bpref"),
+    **{"Success": "success", "RBP": "rbp", "ERR": "err"},
+    **{"NumRet": "num_ret", "NumRel": "num_rel", "NumRelRet": "num_rel_ret"},
 }
-_WITH_CUTOFF = {
-    "P": "precision",
-    "recall": "recall",
-    "map_cut": "ap",
-    "ndcg_cut": "ndcg(gain=linear)",
-    "success": "success",
-}
+_WITH_CUTOFF = {"P": "precision", "recall": "recall", "map_cut": "ap", "ndcg_cut": "ndcg(gain=linear)",
+                "success": "success"}  # fmt: skip
 _UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _GAINS = {"(dcg='exp-log2')": "", "(dcg='log2')": "(gain=linear)"}  # of nDCG

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, dcg_score, ndcg_score, roc_
 
 from ltr import metrics
 from ltr.gbdt import metric
-from ltr.losses import lambda_loss, parse_loss, smooth_statistic_loss
+from ltr.losses import LambdaLoss, SmoothStatisticLoss, parse_loss
 from ltr.metrics import parse_measure, ranked
 from ltr.metrics.ranked import rank_lists
 from ltr.rankers import ScoreColumn
@@ -23,8 +23,10 @@ TIES = ["resolved", "subrank", "average", "optimistic"]
 
 # name -> the function and options that it stands for
 METRICS = {
-    "auc": (metrics.auc, {}),
+    "auc": (metrics.rank_statistic, {"statistic": "auc"}),
     "wrs": (metrics.rank_statistic, {"statistic": "wrs"}),
+    "hits@2": (metrics.rank_statistic, {"statistic": "hits@2"}),
+    "ap@2": (metrics.rank_statistic, {"statistic": "ap@2"}),
     "pauc@2": (metrics.rank_statistic, {"statistic": "pauc@2"}),
     "wta": (metrics.rank_statistic, {"statistic": "wta"}),
     "statistic(mrr)": (metrics.rank_statistic, {"statistic": "mrr"}),
@@ -38,15 +40,8 @@ METRICS = {
     "ndcg(gain=linear)@2": (metrics.ndcg, {"gain": "linear", "k": 2}),
     "normalized(pauc@2,gain=linear)": (metrics.normalized_rank_statistic, {"statistic": "pauc@2", "gain": "linear"}),
     "normalized(mrr)": (metrics.normalized_rank_statistic, {"statistic": "mrr"}),
-    "mrr": (metrics.mrr, {}),
-    "mrr@2": (metrics.mrr, {"k": 2}),
-    "ap": (metrics.average_precision, {}),
-    "ap@2": (metrics.average_precision, {"k": 2}),
-    "hits@2": (metrics.hits, {"k": 2}),
     "normalized(hits@2)": (metrics.normalized_rank_statistic, {"statistic": "hits@2"}),
     "normalized(precision@2)": (metrics.normalized_rank_statistic, {"statistic": "precision@2", "gain": "linear"}),
-    "precision@2": (metrics.precision, {"k": 2}),
-    "recall@2": (metrics.recall, {"k": 2}),
 }
 
 
@@ -128,9 +123,9 @@ def test_agrees_with_scikit_learn(seed, tied):
     binary = np.r_[0, 1, rng.integers(0, 2, n - 2)]
     graded = rng.integers(0, 5, n) + (np.arange(n) == 0)
     f, y, g = torch.tensor(scores), torch.tensor(binary), torch.tensor(graded)
-    assert metrics.auc(f, y, ties="average").item() == pytest.approx(roc_auc_score(binary, scores), abs=1e-12)
+    assert parse_measure("auc")(f, y, ties="average").item() == pytest.approx(roc_auc_score(binary, scores), abs=1e-12)
     expected = average_precision_score(binary, scores)
-    assert metrics.average_precision(f, y, ties="subrank").item() == pytest.approx(expected, abs=1e-12)
+    assert parse_measure("ap")(f, y, ties="subrank").item() == pytest.approx(expected, abs=1e-12)
     for k in (None, 3, 1000):
         expected = dcg_score([graded], [scores], k=k)
         assert metrics.dcg(f, g, k=k, gain="linear", ties="average").item() == pytest.approx(expected, abs=1e-12)
@@ -138,7 +133,9 @@ def test_agrees_with_scikit_learn(seed, tied):
         assert metrics.ndcg(f, g, k=k, gain="linear", ties="average").item() == pytest.approx(expected, abs=1e-12)
     if not tied:
         for ties in TIES:
-            assert metrics.auc(f, y, ties=ties).item() == pytest.approx(roc_auc_score(binary, scores), abs=1e-12)
+            assert parse_measure("auc")(f, y, ties=ties).item() == pytest.approx(
+                roc_auc_score(binary, scores), abs=1e-12
+            )
 
 
 def test_ndcg_means_one_thing_wherever_it_is_asked_for():
@@ -157,11 +154,11 @@ def test_ndcg_means_one_thing_wherever_it_is_asked_for():
         "of dcg": metrics.dcg(scores, labels).item() / metrics.dcg(-scores, labels).item(),
         "collection": collection.compute()["ndcg@10"],
         "booster": metric("ndcg@10")(labels.numpy(), scores.numpy(), None, [2])[1],
-        "loss": 1 - smooth_statistic_loss(scores, labels, statistic="dcg", temperature=1e-3).item(),
+        "loss": 1 - SmoothStatisticLoss(statistic="dcg", temperature=1e-3)(scores, labels).item(),
         "ranker": ranker.score([[2.0], [1.0]], [1, 2]),
     }
     assert found == pytest.approx(dict.fromkeys(found, expected), abs=1e-12)
-    swapped = lambda_loss(scores, labels, statistic="dcg", pairs="sum").item()  # (3 - 1) (1 - 1/log2 3) log(1 + e)
+    swapped = LambdaLoss(statistic="dcg", pairs="sum")(scores, labels).item()  # (3 - 1) (1 - 1/log2 3) log(1 + e)
     assert swapped == pytest.approx(2 * (1 - 1 / np.log2(3)) * np.log1p(np.e), rel=1e-12)
     # names of trec_eval and ir_measures are theirs, and are written out
     assert collection.compute() == pytest.approx({"ndcg@10": expected, "ndcg(gain=linear)@10": linear}, abs=1e-12)
@@ -184,9 +181,9 @@ def test_empty_lists_and_empty_batches(name, ties, shape):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s, y: metrics.auc(s, y, ties="random"), "ties must be one of 'resolved', .* got 'random'"),
+        (lambda s, y: metrics.ndcg(s, y, ties="random"), "ties must be one of 'resolved', .* got 'random'"),
         (lambda s, y: metrics.dcg(s, y, gain="square"), "gain must be one of 'linear', 'exp2', got 'square'"),
-        (lambda s, y: metrics.recall(s, y, k=1.5), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
+        (lambda s, y: metrics.ndcg(s, y, k=1.5), r"cutoff must be an integer from 1 to 2\*\*63 - 1, got 1.5"),
     ],
 )
 def test_bad_arguments_are_named(call, message):
