@@ -269,11 +269,8 @@ def test_the_exact_ranker_maximises_the_mean_auc_of_lists():
     angles = np.random.default_rng(1).normal(size=(300, 3))
 
     def mean_auc(scores):
-        return (
-            rank_statistic(torch.from_numpy(scores), torch.from_numpy(y), "auc", qid=torch.from_numpy(number))
-            .nanmean()
-            .item()
-        )
+        given = torch.from_numpy(scores), torch.from_numpy(y), "auc"
+        return rank_statistic(*given, qid=torch.from_numpy(number)).nanmean().item()
 
     assert ranker.score(X, y, qid) == mean_auc(X @ ranker.coef_) >= max(mean_auc(X @ w) for w in angles)
 
