@@ -6,9 +6,7 @@ A rank statistic (the paper's conditional linear rank statistic) of a list of n 
 
 with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, smooth
 losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
-is in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
-
-One name, ``ap``, is no such sum: average precision can be reported like the others, but nothing maximises it.
+is in one function here. One name, ``ap``, is no such sum: average precision can be reported, but nothing maximises it.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
@@ -62,8 +60,6 @@ _GRAMMAR = re.compile(
 )
 _RESERVED = ("name", "cutoff", "gain")  # arguments of `RankStatistic` and of metrics
 _TRIAL = 5  # length of the list on which a new statistic is tried
-
-
 _ELSEWHERE = {
     **dict.fromkeys(("map", "averageprecision"), "ap"),
     **dict.fromkeys(("rocauc", "aucroc"), "auc"),
@@ -75,11 +71,7 @@ _ELSEWHERE = {
 
 
 class UnknownStatisticError(ValueError):
-    """No statistic has this name; errors about the options of a known one are plain ValueErrors.
-
-    Attributes:
-        known: the names that there are.
-    """
+    """No statistic has this name, only the `known` ones; errors about options are plain ValueErrors."""
 
     def __init__(self, name: str) -> None:
         self.known = tuple(_KINDS)
@@ -91,40 +83,30 @@ class UnknownStatisticError(ValueError):
 
 @dataclass(frozen=True)
 class StatisticKind:
-    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends.
-
-    Attributes:
-        name: the name, without options.
-        function: the weights as a function of `by` and the options.
-        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
-        defaults: the default of each option by its name.
-        cutoff: whether ``@N`` may, must or must not follow.
-        cutoff_hint: advice for the error message if the statistic takes no cutoff.
-        shows_defaults: whether `str` spells out options that have their default.
-        takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
-        share_of: what the value is a share of, if anything; ``"pairs"`` takes the labels 0 and 1 of one list only.
-        counts_hits: whether every label above 0 counts as 1, whatever its gain.
-        linear: whether the statistic is a sum of weights of ranks. Otherwise it can be computed, but not maximised; the
-            function returns the terms of the positives from their positions, top of the list first.
-        adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
-            the top.
-        checked: whether the weights are checked whenever they are computed, as those of a user's function are.
-        labels: what it is a statistic of, see `ltr.outcomes`.
-    """
+    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends."""
 
     name: str
     function: Callable[..., ArrayLike]
+    """The weights as a function of `by` and the options. Of a statistic that is not `linear`, the terms of the
+    positives from their positions, top of the list first."""
     by: str
+    """What the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list."""
     defaults: Mapping[str, float]
     cutoff: Cutoff = "may"
     cutoff_hint: str = ""
     shows_defaults: bool = False
     takes_numbers: bool = False
+    """Whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``."""
     share_of: ShareOf = ""
+    """What the value is a share of; ``"pairs"`` takes the labels 0 and 1 of one list only."""
     counts_hits: bool = False
+    """Whether every label above 0 counts as 1, whatever its gain."""
     linear: bool = True
+    """Whether the statistic is a sum of weights of ranks; otherwise it can be computed, but not maximised."""
     adds_up: bool = False
+    """Whether the value of a list is that of its top plus a number that the order of the top does not change."""
     checked: bool = False
+    """Whether the weights are checked whenever they are computed, as those of a user's function are."""
     labels: LabelKind = "labels"
 
     @property
@@ -191,12 +173,12 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     in front, as in ``"mymodule:name(option=2)@10"``.
 
     Args:
-        name: a lower-case word that no other statistic has. The module that registered a name may do so again.
+        name: a lower-case word that no other module has registered.
         cutoff: whether ``@N`` may, must or must not (``"never"``) follow the name.
 
     Raises:
-        ValueError: a name that is taken or no such word, an unknown `cutoff`, an option without a number as its
-            default, or weights that are not finite, nonnegative and nondecreasing towards the top.
+        ValueError: such a name or `cutoff`, an option without a number as its default, or weights that are not finite,
+            nonnegative and nondecreasing towards the top.
 
     Examples:
         >>> @register_statistic("patience")
@@ -317,9 +299,6 @@ class RankStatistic:
         cutoff: the N of ``@N``, from 1 to 2**63 - 1; None keeps the whole list.
         options: the options of that name, such as ``base=10`` for ``dcg``.
 
-    Attributes:
-        numbers: the values of the options in their order, or the numbers of ``weights(...)``.
-
     Raises:
         ValueError: an unknown name, an option outside its range, or one that the name does not have.
 
@@ -333,7 +312,7 @@ class RankStatistic:
     """
 
     name: str
-    numbers: tuple[float, ...]
+    numbers: tuple[float, ...]  # the values of the options in their order, or the numbers of ``weights(...)``
     cutoff: int | None
 
     def __init__(self, name: str, *, cutoff: int | None = None, **options: float) -> None:
@@ -365,9 +344,6 @@ class RankStatistic:
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
         """Return the statistic that a string names; a `RankStatistic` passes through.
 
-        Raises:
-            ValueError: a string that names no statistic.
-
         Examples:
             >>> RankStatistic.parse("dcg(base=2)@10")
             RankStatistic.parse('dcg@10')
@@ -395,14 +371,10 @@ class RankStatistic:
 
     @classmethod
     def from_weights(cls, weights: ArrayLike) -> RankStatistic:
-        """Return the statistic that has these weights, a_1 (bottom of the list) first.
+        """Return the statistic ``weights(...)`` of weights a_1 (bottom of the list) to a_n.
 
         Raises:
             ValueError: weights that are not a non-empty 1-D array, finite, nonnegative and nondecreasing.
-
-        Examples:
-            >>> str(RankStatistic.from_weights([0.0, 0.5, 1.0]))
-            'weights(0,0.5,1)'
         """
         return cls._of_numbers("weights", weights, None)
 
@@ -424,7 +396,7 @@ class RankStatistic:
 
     @property
     def length(self) -> int | None:
-        """The only length of a list that the statistic applies to, which ``weights(...)`` has; None for any length."""
+        """The only length of a list that the statistic applies to; None for any length."""
         return len(self.numbers) if self.kind.takes_numbers else None
 
     @property
@@ -461,15 +433,14 @@ class RankStatistic:
             )
 
     def is_constant(self, n: int) -> bool:
-        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list."""
+        """Return whether every order of a list of n has the same value: its hits are counted in all of it."""
         return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n, bottom of the list first; `cut` applies the cutoff, (n,).
 
         Raises:
-            ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
-                not finite; a statistic without weights, ``ap``.
+            ValueError: a length that the statistic does not apply to, or weights whose sum is not finite.
         """
         if not self.kind.linear:
             self.check_linear()
@@ -491,8 +462,7 @@ class RankStatistic:
         ``precision@N`` is hits / N, also where the list is shorter, ``recall@N`` is hits / n_pos.
 
         Raises:
-            ValueError: counts that are not integers of at least 0; ``auc`` of a list without a pair; ``recall`` and
-                ``ap`` of a list without a positive.
+            ValueError: a list for which the share is undefined.
         """
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
@@ -514,8 +484,7 @@ class RankStatistic:
         """Return the statistic of a list of n whose positives have these ranks (1 at the bottom, n at the top).
 
         Raises:
-            ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; or as for
-                `weights` and `affine`.
+            ValueError: ranks that are not a 1-D array of at most n integers from 1 to n, or as for `weights`.
         """
         self.check_kind("labels")
         weights = self.weights(n) if self.kind.linear else None
@@ -535,11 +504,7 @@ class RankStatistic:
         return float(scale * math.fsum(terms) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
-        """Return the largest value that a ranking can have: every positive above every negative.
-
-        Raises:
-            ValueError: an n_pos that is not an integer from 0 to n; or as for `weights` and `affine`.
-        """
+        """Return the largest value that a ranking can have: every positive above every negative."""
         if not is_whole(n_pos) or not 0 <= n_pos <= n:
             raise ValueError(f"n_pos must be an integer from 0 to n = {n}, got {n_pos!r}")
         return self.value(np.arange(n - n_pos + 1, n + 1), n)

@@ -12,20 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ltr.answer.answer import Answer
-from ltr.answer.drawing import (
-    ABOVE,
-    BELOW,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    figure,
-    round_ticks,
-    scale,
-    ticks_below,
-    ticks_left,
-    upright,
-)
+from ltr.answer.drawing import Chart, round_ticks
 from ltr.answer.evidence import Interval
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.display.pictures import letters, shortened
@@ -297,18 +284,13 @@ def _curve(answer: Answer) -> str:
     lines |= {} if curve.today is None else {"today": (learned.today or "today", curve.today)}
     lines["chance"] = ("chance", curve.chance)
     most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *(max(line) for _, line in lines.values()))
-    high = HEIGHT - ABOVE - BELOW
-    x, y = scale(0, most_x, LEFT, WIDTH - RIGHT), scale(0, most_y, ABOVE + high, ABOVE)
     each = "visits of each query" if answer.queries is not None else "visits"
-    parts = [
-        *ticks_left(y, round_ticks(most_y), number),
-        *ticks_below(x, round_ticks(most_x, whole=True), high, HEIGHT, each),
-        upright(x(min(answer.asked, most_x)), high),
-    ]
+    chart = Chart((0, most_x), (0, most_y))
+    chart.ticks_left(round_ticks(most_y), number)
+    chart.ticks_below(round_ticks(most_x, whole=True), each)
+    chart.upright(min(answer.asked, most_x))
     for kind, (_, line) in reversed(lines.items()):
-        points = " ".join(f"{x(v):.1f},{y(h):.1f}" for v, h in zip(curve.visits, line, strict=True))
-        parts.append(f'<polyline class="{kind}" points="{points}"/>')
-    legend = [(f'<line class="{kind}" x1="0" x2="24" y1="4" y2="4"/>', name) for kind, (name, _) in lines.items()]
+        chart.line(kind, zip(curve.visits, line, strict=True))
+    legend = [(kind, name) for kind, (name, _) in lines.items()]
     caption = f"Hits to expect; the upright line marks {answer.asked:,} {each}."
-    label = f"Hits to expect by number of visits. {headline(answer)}"
-    return figure(parts, HEIGHT, legend, caption, label)
+    return chart.html(legend, caption, f"Hits to expect by number of visits. {headline(answer)}")

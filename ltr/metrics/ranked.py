@@ -174,7 +174,7 @@ class RankedLists:
     def weights(self, weight: Weight, ties: Ties, *, per_list: Tensor | None = None) -> Tensor:
         """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``.
 
-        The weight is a function of positions and of a number of each list, which is its length by default.
+        It is a function of positions and of a number of each list, by default the length.
         """
         given = self.n if per_list is None else per_list
         if ties == "average" and self.tied:
@@ -200,10 +200,7 @@ def rank_lists(
     outside: Values | None = None,
     judged: Values | None = None,
 ) -> RankedLists:
-    """Check the inputs of a metric and sort its lists.
-
-    Time and memory are those of sorting the items, whatever the lengths of the lists. Half-precision scores are
-    compared as they are; labels must be nonnegative. The arguments are those of `ltr.metrics.ListOptions`.
+    """Check the inputs of a metric, those of `ltr.metrics.ListOptions`, and sort its lists.
 
     Raises:
         TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
@@ -299,10 +296,9 @@ def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, T
 
 
 def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor, int]:
-    """Return the sorted keys, and how many low bits of a key are the number of its label.
+    """Return the sorted keys, and how many low bits of a key are the number of its label among `levels`.
 
-    The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
-    equal where list and score are. `labels` are the numbers of the items' labels among `levels`.
+    The order is list by list, each from its top, items of equal score by ascending label.
     """
     label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
@@ -319,8 +315,7 @@ def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
     """Return keys in ascending order, which is list by list; on a CPU they may be sorted in place.
 
     Where the items of each list stand together, a padded matrix of the lists is sorted by rows: short rows are sorted
-    many times as fast as one long one. The keys of a list, whose `number` each item has, and of the length `n`, are all
-    above those of the list before.
+    many times as fast as one long one.
     """
     longest = int(n.max()) if len(n) else 0
     fits = keys.device.type == "cpu" and len(n) > 1 and len(n) * longest <= _PADDED * len(keys)
@@ -424,11 +419,9 @@ def positions_within(lengths: Tensor) -> Tensor:
 
 
 def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
-    """Return the sum of each segment, 0 for an empty one.
+    """Return the sum of each segment, 0 for an empty one, the same to the last bit whatever other segments there are.
 
-    Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
-    error stays near one rounding for any length, and the result is the same to the last bit whatever other segments
-    there are.
+    Floats are summed in blocks and blocks of blocks, so that the error stays near one rounding for any length.
     """
     if not values.is_floating_point():
         total = torch.cat((values.new_zeros(1), values.cumsum(0)))
