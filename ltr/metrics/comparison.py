@@ -207,14 +207,13 @@ def compare_on_list(
     for scores in (scores_a, scores_b):
         if as_lists(scores, labels).scores.ndim != 1:
             raise ValueError(f"scores must be one list, of shape (items,), got {tuple(scores.shape)}")
-    labels = labels.to(scores_a.device)
-    scores = torch.stack([scores_a.detach().double(), scores_b.detach().double().to(scores_a.device)])
-    values = measure(scores, labels.expand(2, -1), ties=ties).cpu().numpy()
+    labels, scores = labels.cpu(), torch.stack([one.detach().cpu().double() for one in (scores_a, scores_b)])
+    values = measure(scores, labels.expand(2, -1), ties=ties).numpy()
     if np.isnan(values).any():
         raise ValueError(f"measure {measure} is undefined on this list")
 
     rng = np.random.default_rng(seed)
-    positive = (labels > 0).cpu().numpy()
+    positive = (labels > 0).numpy()
     if positive.sum() < 2:
         raise ValueError(f"labels must have at least 2 items above 0 to draw from, got {positive.sum()}")
     strata = [np.flatnonzero(positive), np.flatnonzero(~positive)]
@@ -223,8 +222,8 @@ def compare_on_list(
         items = np.concatenate(
             [stratum[rng.integers(len(stratum), size=(count, len(stratum)))] for stratum in strata if len(stratum)], 1
         )
-        chosen = torch.from_numpy(items).to(labels.device)
-        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).cpu().numpy())
+        chosen = torch.from_numpy(items)
+        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).numpy())
     a, b = np.concatenate(drawn, axis=1)
     differences = rounded(a - b, resolution(a, b))
     low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])

@@ -274,8 +274,9 @@ def evaluate(
     given: dict[str, Any] = {**options}
     ties, empty = check_ties(given.pop("ties", "resolved")), given.pop("empty", math.nan)
     parsed = parse_measures(measures)
-    ranked = rank_lists(scores, labels, **given)
-    return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
+    ranked, device = rank_lists(scores, labels, **given), scores.device if isinstance(scores, Tensor) else "cpu"
+    values = {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
+    return {name: of_lists.to(device) for name, of_lists in values.items()}
 
 
 def rank_statistic(

@@ -29,7 +29,7 @@ from trainers.report.page import (
 )
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
-from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
+from trainers.report.tables import gain_table, progress, promises, table_sections, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.results import Results, tables
 
@@ -107,11 +107,6 @@ def details(evidence: Evidence) -> list[Section]:
     return [*table_sections(evidence), *pictures(evidence)]
 
 
-def table_sections(evidence: Evidence) -> list[Section]:
-    """Return the sections with tables, of what the sweep has results for."""
-    return [section for make in SECTIONS for section in make(evidence) if section.blocks]
-
-
 def choices(evidence: Evidence) -> str:
     """Return one sentence on what the choices on the training sets expected and what came; empty without choices."""
     found, d, name = promises(evidence, evidence.exact), evidence.decimals, f"`{evidence.statistic}`"
@@ -127,7 +122,8 @@ def choices(evidence: Evidence) -> str:
     )
     return (
         f"In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
-        f"expected on new lists and {came} on the test sets."
+        f"expected on new lists and {came} on the test sets, within the expected 90 % interval in "
+        f"{sum(one.held for one in reranked)} of {len(reranked)}."
     )
 
 

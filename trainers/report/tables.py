@@ -1,7 +1,7 @@
 """The tables of a report.
 
-A function marked with `section` makes one or more sections from the results of a sweep. That is all a new table takes:
-sections appear in the order in which their functions are defined, and sections without blocks are left out.
+A function marked with `section` makes the blocks of one section from the results of a sweep. That is all a new table
+takes: sections appear in the order in which their functions are defined, and those without blocks are left out.
 """
 
 from __future__ import annotations
@@ -38,19 +38,28 @@ from trainers.report.evidence import (
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.tables import NOTHING_PROVEN, number
 
-Make = Callable[[Evidence], Iterable[Section]]
-SECTIONS: list[Make] = []
-"""The functions that make the sections of a report, in order."""
+Make = Callable[[Evidence], Iterable[Block]]
+SECTIONS: dict[str, Make] = {}
+"""The functions that make the blocks of the sections of a report, by title, in order."""
 
-_WIDE_GAP = 0.05  # relative gap above which a list is named
 _TOLERANCE = 1e-9
 _NAMED = 12  # results that are named one by one; of more, data sets with counts
 
 
-def section(make: Make) -> Make:
-    """Add the sections that a function makes to every report."""
-    SECTIONS.append(make)
-    return make
+def section(title: str) -> Callable[[Make], Make]:
+    """Return a decorator that adds a section to every report."""
+
+    def add(make: Make) -> Make:
+        SECTIONS[title] = make
+        return make
+
+    return add
+
+
+def table_sections(evidence: Evidence) -> list[Section]:
+    """Return the sections with tables, of what the sweep has results for."""
+    made = (Section(title, list(make(evidence))) for title, make in SECTIONS.items())
+    return [section for section in made if section.blocks]
 
 
 @dataclass(frozen=True)
@@ -87,14 +96,14 @@ def line_of(row: Row, part: str, evidence: Evidence) -> tuple[dict[Variant, Reac
     return line, best
 
 
-@section
-def _value_sections(evidence: Evidence) -> Iterator[Section]:
-    """Means and standard deviations of the first statistic, a section for each table of the sweep."""
+@section("Values")
+def _values(evidence: Evidence) -> Iterator[Block]:
     for table in evidence.tables:
         if table.rows:
             done, planned = progress(evidence.results, table.name)
-            blocks: list[Block] = [Text(f"{done} of {planned} results are finished.")] if done < planned else []
-            yield Section(literal(table.heading), [*blocks, value_table(table, evidence)])
+            finished = f": {done} of {planned} results are finished" if done < planned else ""
+            yield Text(f"**{literal(table.heading)}**{finished}")
+            yield value_table(table, evidence)
 
 
 def progress(results: SweepResults, table: str | None = None) -> tuple[int, int]:
@@ -134,9 +143,8 @@ def _exact_series(evidence: Evidence) -> Iterator[tuple[list[str], Series]]:
             yield [literal(series.data), literal(series.variant.label + of_table)], series
 
 
-@section
-def _exact_section(evidence: Evidence) -> Iterator[Section]:
-    """What the exact stage proved on its lists."""
+@section("The exact stage")
+def _exact(evidence: Evidence) -> Iterator[Block]:
     rows = [[*name, *_exact_line(series)] for name, series in _exact_series(evidence)]
     header = ["data set", "variant", "splits", "proven", NOTHING_PROVEN, "objective", "bound", "median gap",
               "largest gap"]  # fmt: skip
@@ -145,7 +153,8 @@ def _exact_section(evidence: Evidence) -> Iterator[Section]:
         "lists whose bound is that of a perfect order, so that their gap says nothing about the search. Objective and "
         "bound: means over the lists. The gap is the distance from the answer's objective to the bound."
     )
-    yield Section("The exact stage", [Table(header, rows, caption, left=2)] if rows else [])
+    if rows:
+        yield Table(header, rows, caption, left=2)
 
 
 def _exact_line(series: Series) -> list[str]:
@@ -183,34 +192,8 @@ def promises(evidence: Evidence, records: Iterable[Json]) -> list[Promise]:
     return found
 
 
-@section
-def _choice_section(evidence: Evidence) -> Iterator[Section]:
-    """What the choice on the training sets expected, and what came on the test sets."""
-    rows = []
-    for name, series in _exact_series(evidence):
-        if found := promises(evidence, series.records.values()):
-            rows.append([*name, *_promise_line(found, evidence.decimals)])
-    header = ["data set", "variant", "reranked", "expected gain", "90% interval", "gain on test", "in the interval"]
-    caption = (
-        "Means over the splits; where the base order was kept, the expected gain is 0. In the interval: splits with a "
-        "gain on the test set within the promised interval, of those that were reranked."
-    )
-    yield Section("The choice, and what came of it", [Table(header, rows, caption, left=2)] if rows else [])
-
-
-def _promise_line(found: list[Promise], d: int) -> list[str]:
-    known = [one for one in found if one.choice.reranks and not math.isnan(one.came)]
-    choices = [one.choice for one in found]
-    means = (float(np.mean([getattr(one, name) for one in choices])) for name in ("expected", "low", "high"))
-    expected, low, high = (say.signed(mean, d) for mean in means)
-    came = say.signed(mean_of(np.array([one.came for one in found])), d)
-    held = f"{sum(one.held for one in known)} of {len(known)}" if known else say.ABSENT
-    return [f"{sum(one.reranks for one in choices)} of {len(found)}", expected, f"{low} to {high}", came, held]
-
-
-@section
-def _first_k_section(evidence: Evidence) -> Iterator[Section]:
-    """What those find who act on the first K rows of the test sets, before and after reranking."""
+@section("What the first K rows of the test sets hold")
+def _first_rows(evidence: Evidence) -> Iterator[Block]:
     rows = []
     for name, series in _exact_series(evidence):
         found = [one["first_k"] for one in series.records.values() if (one.get("first_k") or {}).get("base")]
@@ -223,7 +206,8 @@ def _first_k_section(evidence: Evidence) -> Iterator[Section]:
         "of all positives. Lift: precision over the share of positives in the whole set, which is 1 by chance. "
         "Reranking changes the order of the top K, but hardly which rows are in it: its effect shows in the first half."
     )
-    yield Section("What the first K rows of the test sets hold", [Table(header, rows, caption, left=2)] if rows else [])
+    if rows:
+        yield Table(header, rows, caption, left=2)
 
 
 def _first_k_line(found: list[Json]) -> Iterator[str]:
@@ -304,10 +288,8 @@ def _reference(evidence: Evidence, key: str, values: list[Any], data: str) -> An
     return values[0]
 
 
-@section
-def _option_section(evidence: Evidence) -> Iterator[Section]:
-    """What each option of the exact stage changes."""
-    blocks: list[Block] = []
+@section("Options of the exact stage")
+def _options(evidence: Evidence) -> Iterator[Block]:
     for table in option_tables(evidence):
         name, found = key_name(table.key), evidence.families(table.pairs)
         of: dict[str, list[str]] = {}
@@ -316,17 +298,13 @@ def _option_section(evidence: Evidence) -> Iterator[Section]:
         usual = say.listed([f"{value} ({say.listed(data)})" if len(of) > 1 else value for value, data in of.items()])
         against = f"{name} = {usual} on the test sets"
         own = {pair: series for pair, (series, _) in table.pairs.items()}
-        blocks += [
-            Text(f"**{literal(table.title or name)}**"),
-            Text(say.verdict_text(found["test"], f"another {name}", against, evidence.decimals, name)),
-            comparison_table(evidence, own, found, (f"{name} = {usual}", "this value"), name),
-        ]
-    yield Section("Options of the exact stage", blocks)
+        yield Text(f"**{literal(table.title or name)}**")
+        yield Text(say.verdict_text(found["test"], f"another {name}", against, evidence.decimals, name))
+        yield comparison_table(evidence, own, found, (f"{name} = {usual}", "this value"), name)
 
 
-@section
-def _recentring_section(evidence: Evidence) -> Iterator[Section]:
-    """Answers moved to the largest margin against the answers as found."""
+@section("Does recentring help?")
+def _recentring(evidence: Evidence) -> Iterator[Block]:
     if not (found := evidence.recentred)["test"]:
         return
     text = (
@@ -334,9 +312,8 @@ def _recentring_section(evidence: Evidence) -> Iterator[Section]:
         "the same objective."
     )
     against = "the same answer as found on the test sets"
-    verdict = Text(say.verdict_text(found["test"], "a recentred answer", against, evidence.decimals))
-    table = comparison_table(evidence, evidence.main, found, ("as found", "recentred"))
-    yield Section("Does recentring help?", [Text(text), verdict, table])
+    yield Text(f"{text} {say.verdict_text(found['test'], 'a recentred answer', against, evidence.decimals)}")
+    yield comparison_table(evidence, evidence.main, found, ("as found", "recentred"))
 
 
 def below_a_start(records: Iterable[Json]) -> list[Json]:
@@ -349,15 +326,8 @@ def _slack(record: Json) -> float:
     return _TOLERANCE * max(1.0, abs(record["list"]["value"]))
 
 
-def wide_gaps(records: Iterable[Json]) -> list[Json]:
-    """Return the exact results with a gap above 5%, or without a known gap."""
-    lists = (record for record in records if record["list"])
-    return [one for one in lists if one["list"]["gap"] is None or one["list"]["gap"] > _WIDE_GAP]
-
-
-@section
-def _card_section(evidence: Evidence) -> Iterator[Section]:
-    """What the cards reached, how many are proven, and how often they ask about each column."""
+@section("Cards")
+def _cards(evidence: Evidence) -> Iterator[Block]:
     rows = []
     for series in evidence.cards:
         cards = [Card.from_dict(record["card"]) for record in series.records.values()]
@@ -381,39 +351,29 @@ def _card_section(evidence: Evidence) -> Iterator[Section]:
         "on the training set. Asks about: columns, and in how many splits. Logistic regression: on all questions, on "
         "test."
     )
-    yield Section("Cards", [Table(header, rows, caption, left=5)] if rows else [])
+    if rows:
+        yield Table(header, rows, caption, left=5)
 
 
-@section
-def _check_section(evidence: Evidence) -> Iterator[Section]:
-    """What went wrong or stopped early."""
+@section("Exceptions and checks")
+def _checks(evidence: Evidence) -> Iterator[Block]:
     exact, results = evidence.exact, evidence.results.records
-    texts = []
     if exact:
-        below, wide = below_a_start(exact), wide_gaps(exact)
+        below = below_a_start(exact)
         crossed = [r for r in exact if r["list"] and r["list"]["bound"] < r["list"]["value"] - _slack(r)]
-        every = say.counted(len(exact), "exact result")
         bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
-        by = Counter(record["status"] for record in exact)
-        rest = [status for status in by if status not in ("optimal", "time_limit")]
-        others = [f"{status}: {_named([r for r in exact if r['status'] == status])}" for status in rest]
-        usual = say.listed([f"{by[status]} {status}" for status in ("optimal", "time_limit") if by[status]])
-        more = f" Others: {'; '.join(others)}." if others else ""
-        texts = [
-            f"**Solver.** In {len(below) or 'none'} of {every} the objective is below that of a ranker the search "
-            f"started from{_errors(below)}. {bounds or 'No bound is below its value.'}",
-            f"**Statuses.** {usual or 'others only'}.{more}",
-            f"**Gaps.** {len(wide) or 'None'} of {every} have a gap above {_WIDE_GAP:.0%}"
-            f"{f': {_named(wide)}' if wide else ''}.",
-        ]
+        yield Text(
+            f"**Solver.** In {len(below) or 'none'} of {len(exact)} exact results the objective is below that of a ranker "
+            f"the search started from{_errors(below)}. {bounds or 'No bound is below its value.'}"
+        )
+        statuses = Counter(record["status"] for record in exact)
+        yield Text(f"**Statuses.** {say.listed([f'{count} {status}' for status, count in statuses.items()])}.")
     first = [record for record in results if record["method"] not in (EXACT, CARD)]
     early = Counter((r["method"], r["data"], r["status"]) for r in first if r["status"] not in ("converged", "fitted"))
     if first:
         stopped = "; ".join(f"{method} on {data}: {count} {status}" for (method, data, status), count in early.items())
-        rankers = say.counted(len(first), "first-stage ranker")
-        text = f"{early.total() or 'None'} of {rankers} stopped before it converged{f': {stopped}' if early else ''}."
-        texts.append(f"**First stages.** {text}")
-    yield Section("Exceptions and checks", [Text(text) for text in texts])
+        text = f"{early.total() or 'None'} of {len(first)} first-stage rankers stopped before they converged"
+        yield Text(f"**First stages.** {text}{f': {stopped}' if early else ''}.")
 
 
 def _errors(records: list[Json]) -> str:
@@ -427,31 +387,27 @@ def _named(records: list[Json]) -> str:
     return say.listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
 
 
-@section
-def _time_section(evidence: Evidence) -> Iterator[Section]:
-    """The median seconds of all methods."""
-    blocks: list[Block] = []
+@section("Times")
+def _times(evidence: Evidence) -> Iterator[Block]:
+    yield Text(
+        "Median seconds over the splits. For a first-stage ranker this is the fit; for the exact stage it is the "
+        "search on the list, without the fit of its base ranker."
+    )
     for table in (table for table in evidence.tables if table.rows):
         rows = [
             [literal(data), *(_median_seconds(row[v]) if v in row else say.ABSENT for v in table.variants)]
             for data, row in table.rows.items()
         ]
-        header = ["data set", *(literal(v.label) for v in table.variants)]
-        blocks += [Text(f"**{literal(table.heading)}**"), Table(header, rows)]
-    note = (
-        "Median seconds over the splits. For a first-stage ranker this is the fit; for the exact stage it is the "
-        "search on the list, without the fit of its base ranker."
-    )
-    yield Section("Times", [Text(note), *blocks])
+        yield Text(f"**{literal(table.heading)}**")
+        yield Table(["data set", *(literal(v.label) for v in table.variants)], rows)
 
 
 def _median_seconds(series: Series) -> str:
     return say.seconds(float(np.median([record["seconds"] for record in series.records.values()])))
 
 
-@section
-def _data_section(evidence: Evidence) -> Iterator[Section]:
-    """Sizes of the data sets, and the versions with which the sweep was begun."""
+@section("Data and origin")
+def _data(evidence: Evidence) -> Iterator[Block]:
     by: dict[str, list[Json]] = {}
     for record in evidence.results.records:
         by.setdefault(record["data"], []).append(record)
@@ -462,14 +418,14 @@ def _data_section(evidence: Evidence) -> Iterator[Section]:
         splits = len({record["split"] for record in records})
         rows.append([literal(data), *numbers, _between(size["d"] for size in sizes), str(splits)])
     header = ["data set", "train rows", "positive", "test rows", "positive", "features", "splits"]
-    table = Table(header, rows, "Numbers that depend on the split are shown as least–largest.")
+    yield Table(header, rows, "Numbers that depend on the split are shown as least–largest.")
     origin = evidence.results.origin
     parts = [f"Python {origin['python']}"] if origin.get("python") else []
     parts += [f"{name} {version}" for name, version in (origin.get("versions") or {}).items()]
     if commit := origin.get("git_commit"):
         parts.append(f"commit {commit[:12]}{', with changes' if origin.get('git_dirty') else ''}")
-    text = [Text(literal(f"The sweep was begun with {', '.join(parts)}."))] if parts else []
-    yield Section("Data and origin", [table, *text])
+    if parts:
+        yield Text(literal(f"The sweep was begun with {', '.join(parts)}."))
 
 
 def _between(numbers: Iterable[int]) -> str:
