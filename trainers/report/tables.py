@@ -363,8 +363,8 @@ def _checks(evidence: Evidence) -> Iterator[Block]:
         crossed = [r for r in exact if r["list"] and r["list"]["bound"] < r["list"]["value"] - _slack(r)]
         bounds = f"In {len(crossed)} the bound is below the value{_errors(crossed)}." if crossed else ""
         yield Text(
-            f"**Solver.** In {len(below) or 'none'} of {len(exact)} exact results the objective is below that of a ranker "
-            f"the search started from{_errors(below)}. {bounds or 'No bound is below its value.'}"
+            f"**Solver.** In {len(below) or 'none'} of {len(exact)} exact results the objective is below that of a "
+            f"ranker the search started from{_errors(below)}. {bounds or 'No bound is below its value.'}"
         )
         statuses = Counter(record["status"] for record in exact)
         yield Text(f"**Statuses.** {say.listed([f'{count} {status}' for status, count in statuses.items()])}.")
