@@ -17,7 +17,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -91,7 +91,7 @@ class StatisticKind:
     positives from their positions, top of the list first."""
     by: str
     """What the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list."""
-    defaults: Mapping[str, float]
+    defaults: Mapping[str, float] = field(default_factory=dict)
     cutoff: Cutoff = "may"
     cutoff_hint: str = ""
     shows_defaults: bool = False
@@ -135,32 +135,58 @@ class StatisticKind:
         return _checked_weights(a, f"statistic {self.name}: weights", n) if self.checked else np.asarray(a)
 
 
-_KINDS: dict[str, StatisticKind] = {}
+def _same(rank: FloatArray) -> FloatArray:
+    return rank
 
 
-def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401 (fields of `StatisticKind`)
-    """Return a decorator that enters a function into the table, with the given facts about it."""
+def _ones(position: FloatArray) -> FloatArray:
+    return np.ones_like(position)
 
-    def register(function: _Function) -> _Function:
-        first, *options = inspect.signature(function).parameters.values()
-        read: dict[str, Any] = {
-            "by": first.name,
-            "defaults": {o.name: o.default for o in options},
-            "adds_up": first.name == "position",
-        }
-        kind = StatisticKind(name, function, **(read | facts))
-        if kind.checked:
-            if kind.by not in ("rank", "position", "n"):
-                raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
-            for key, value in kind.defaults.items():
-                if key in _RESERVED or not math.isfinite(as_float(value)):
-                    rule = "cannot name an option" if key in _RESERVED else "must have a number as its default"
-                    raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
-            kind.weights(_TRIAL, list(kind.defaults.values()))
-        _KINDS[name] = kind
-        return function
 
-    return register
+def _discounts(position: FloatArray, base: float) -> FloatArray:
+    if not 1 < base < math.inf:
+        raise ValueError(f"base must be a finite number > 1, got {base!r}")
+    return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
+
+
+def _precisions(position: FloatArray) -> FloatArray:
+    return np.arange(1.0, len(position) + 1) / (position + 1.0)
+
+
+def _powers(rank: FloatArray, p: float) -> FloatArray:
+    if not 0 < p < math.inf:
+        raise ValueError(f"p must be a finite number > 0, got {p!r}")
+    with np.errstate(over="ignore"):
+        return rank**p
+
+
+def _numbers(n: int, numbers: Sequence[float]) -> FloatArray:
+    if len(numbers) != n:
+        raise ValueError(f"{len(numbers)} weights for a list of {n}")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+_NO_CUTOFF: dict[str, Any] = {"cutoff": "never", "cutoff_hint": "; the partial AUC is 'pauc@N'"}
+_HITS: dict[str, Any] = {"cutoff": "must", "counts_hits": True}
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        StatisticKind("auc", _same, "rank", share_of="pairs", **_NO_CUTOFF),
+        StatisticKind("wrs", _same, "rank", adds_up=True, **_NO_CUTOFF),
+        StatisticKind("pauc", _same, "rank", cutoff="must"),
+        StatisticKind("wta", lambda position: 1.0 * (position == 0), "position", cutoff="never", adds_up=True),
+        StatisticKind("mrr", lambda position: 1.0 / (position + 1.0), "position", adds_up=True),
+        StatisticKind("dcg", _discounts, "position", {"base": 2.0}, adds_up=True),
+        StatisticKind("hits", _ones, "position", adds_up=True, **_HITS),
+        StatisticKind("precision", _ones, "position", share_of="top", adds_up=True, **_HITS),
+        StatisticKind("recall", _ones, "position", share_of="positives", **_HITS),
+        StatisticKind("ap", _precisions, "position", counts_hits=True, share_of="positives", linear=False),
+        StatisticKind("power", _powers, "rank", {"p": 1.0}, shows_defaults=True),
+        StatisticKind("weights", _numbers, "n", cutoff="never", takes_numbers=True),
+        StatisticKind("c_index", _same, "rank", cutoff="never", linear=False, labels="times"),
+        StatisticKind("auuc", _same, "rank", cutoff="never", labels="treatments"),  # of the curve's area
+    )
+}
 
 
 def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Function], _Function]:
@@ -183,8 +209,6 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     Examples:
         >>> @register_statistic("patience")
         ... def rank_biased_precision(position, p=0.8):
-        ...     if not 0 < p < 1:
-        ...         raise ValueError(f"p must lie between 0 and 1, got {p!r}")
         ...     return (1 - p) * p**position
         >>> RankStatistic.parse("patience(p=0.5)@2").weights(4).tolist()
         [0.0, 0.0, 0.25, 0.5]
@@ -197,74 +221,20 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
         module = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
         if module != function.__module__:
             raise ValueError(f"statistic {name}: the name is taken by {module}")
-        return _row(name, cutoff=cutoff, checked=True)(function)
+        first, *options = inspect.signature(function).parameters.values()
+        if first.name not in ("rank", "position", "n"):
+            raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {first.name!r}")
+        for one in options:
+            if one.name in _RESERVED or not math.isfinite(as_float(one.default)):
+                rule = "cannot name an option" if one.name in _RESERVED else "must have a number as its default"
+                raise ValueError(f"statistic {name}: {one.name} {rule}, got {one.name}={one.default!r:.80}")
+        defaults, adds_up = {one.name: one.default for one in options}, first.name == "position"
+        kind = StatisticKind(name, function, first.name, defaults, cutoff, adds_up=adds_up, checked=True)
+        kind.weights(_TRIAL, list(kind.defaults.values()))
+        _KINDS[name] = kind
+        return function
 
     return register
-
-
-@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of="pairs")
-def _auc(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("wrs", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", adds_up=True)
-def _wilcoxon_rank_sum(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("pauc", cutoff="must")
-def _partial_auc(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("wta", cutoff="never")
-def _winner_takes_all(position: FloatArray) -> FloatArray:
-    return (position == 0).astype(np.float64)
-
-
-@_row("mrr")
-def _reciprocal_ranks(position: FloatArray) -> FloatArray:
-    return 1.0 / (position + 1.0)
-
-
-@_row("dcg")
-def _discounted_gain(position: FloatArray, base: float = 2.0) -> FloatArray:
-    if not 1 < base < math.inf:
-        raise ValueError(f"base must be a finite number > 1, got {base!r}")
-    return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
-
-
-@_row("hits", cutoff="must", counts_hits=True)
-@_row("precision", cutoff="must", counts_hits=True, share_of="top")
-@_row("recall", cutoff="must", counts_hits=True, share_of="positives", adds_up=False)
-def _hits(position: FloatArray) -> FloatArray:
-    return np.ones_like(position)
-
-
-@_row("ap", counts_hits=True, share_of="positives", linear=False, adds_up=False)
-def _precisions(position: FloatArray) -> FloatArray:
-    return np.arange(1.0, len(position) + 1) / (position + 1.0)
-
-
-@_row("power", shows_defaults=True)
-def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
-    if not 0 < p < math.inf:
-        raise ValueError(f"p must be a finite number > 0, got {p!r}")
-    with np.errstate(over="ignore"):
-        return rank**p
-
-
-@_row("weights", cutoff="never", takes_numbers=True, defaults={})
-def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
-    if len(numbers) != n:
-        raise ValueError(f"{len(numbers)} weights for a list of {n}")
-    return np.asarray(numbers, dtype=np.float64)
-
-
-@_row("c_index", cutoff="never", linear=False, labels="times")
-@_row("auuc", cutoff="never", labels="treatments")
-def _of_other_labels(rank: FloatArray) -> FloatArray:
-    return rank  # of the curve's area; see `ltr.outcomes`
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -337,8 +307,8 @@ class RankStatistic:
                 raise ValueError(f"statistic {name}: takes no cutoff, got @{cutoff}{kind.cutoff_hint}")
             check_cutoff(f"statistic {name}: cutoff", cutoff)
             cutoff = int(cutoff)
-        for field, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
-            object.__setattr__(self, field, value)
+        for attribute, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
+            object.__setattr__(self, attribute, value)
 
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:

@@ -443,10 +443,7 @@ PairName = Literal["ranknet", "hinge", "squared_hinge", "exponential"]
 """The pairwise losses that losses of times and of treatments are made of."""
 
 _OF_TWO_CLASSES: dict[str, type[PairwiseLoss]] = {
-    "ranknet": RankNetLoss,
-    "hinge": PairwiseHingeLoss,
-    "squared_hinge": PairwiseSquaredHingeLoss,
-    "exponential": PairwiseExponentialLoss,
+    loss.key: loss for loss in (RankNetLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, PairwiseExponentialLoss)
 }
 
 

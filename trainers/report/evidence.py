@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trainers.config import CARD, EXACT
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
-from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
+from trainers.report.paired import Paired, family, paired
 from trainers.report.wording import Pair, decimals_of, gap_text
 from trainers.tables import NOTHING_PROVEN
 
@@ -308,14 +308,14 @@ class Evidence:
         name = next(iter(bases.values()))["method"] if bases else ""
         return series.at(sorted(bases)), Series(series.data, Variant(name), bases)
 
-    def compare(self, a: Series, b: Series, part: str, *, fewest: int = FEWEST_SPLITS) -> Paired:
+    def compare(self, a: Series, b: Series, part: str) -> Paired:
         """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets."""
         splits = a.common(b)
         a, b = a.at(splits), b.at(splits)
         other = {"train": "test", "test": "train"}[part]
         shares = [record["sizes"][part][0] / record["sizes"][other][0] for record in a.records.values()]
         overlap = float(np.mean(shares)) if shares else 0.0
-        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap, fewest)
+        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap)
 
     def families(self, pairs: SeriesPairs) -> Families:
         """Compare pairs of series, as one family on ``"train"`` and one on ``"test"``."""

@@ -62,38 +62,25 @@ def table_sections(evidence: Evidence) -> list[Section]:
     return [section for section in made if section.blocks]
 
 
-@dataclass(frozen=True)
-class Reached:
-    """The values of a variant on one data set."""
-
-    mean: float  # mean over the splits where the statistic is defined, NaN without any
-    std: float | None  # standard deviation with ddof = 1; None for fewer than two splits
-    splits: int  # number of these splits
-
-    @classmethod
-    def of(cls, values: FloatArray) -> Reached:
-        """Summarise values, leaving out NaN."""
-        known = values[~np.isnan(values)]
-        return cls(mean_of(values), float(known.std(ddof=1)) if len(known) > 1 else None, len(known))
-
-    def text(self, decimals: int, full: int, *, best: bool) -> str:
-        """Return ``12.34 ± 0.56``, bold if it is the best, and with its number of splits where that is not `full`."""
-        if not self.splits:
-            return say.ABSENT
-        text = f"{self.mean:.{decimals}f}" + ("" if self.std is None else f" ± {self.std:.{decimals}f}")
-        return (f"**{text}**" if best else text) + ("" if self.splits == full else f" ({self.splits})")
-
-
-def line_of(row: Row, part: str, evidence: Evidence) -> tuple[dict[Variant, Reached], set[Variant]]:
-    """Summarise each variant of a data set, and find those with the largest mean.
+def line_of(row: Row, part: str, evidence: Evidence) -> tuple[dict[Variant, FloatArray], set[Variant]]:
+    """Return the values of each variant of a data set without NaN, and the variants with the largest mean.
 
     These are among the variants with the most splits, because a few splits may be easy ones.
     """
-    line = {variant: Reached.of(series.values(part, evidence.statistic)) for variant, series in row.items()}
-    full = max((one.splits for one in line.values()), default=0)
-    top = max((one.mean for one in line.values() if full and one.splits == full), default=math.nan)
-    best = {v for v, one in line.items() if one.splits == full and math.isclose(one.mean, top, rel_tol=1e-12)}
-    return line, best
+    values = {variant: series.values(part, evidence.statistic) for variant, series in row.items()}
+    line = {variant: own[~np.isnan(own)] for variant, own in values.items()}
+    full = max(map(len, line.values()), default=0)
+    top = max((own.mean() for own in line.values() if full and len(own) == full), default=math.nan)
+    return line, {v for v, own in line.items() if len(own) == full and math.isclose(mean_of(own), top, rel_tol=1e-12)}
+
+
+def _reached(values: FloatArray, decimals: int, full: int, *, best: bool) -> str:
+    """Return ``12.34 ± 0.56``, bold if it is the best, and with its number of splits where that is not `full`."""
+    if not len(values):
+        return say.ABSENT
+    std = f" ± {values.std(ddof=1):.{decimals}f}" if len(values) > 1 else ""
+    text = f"{values.mean():.{decimals}f}{std}"
+    return (f"**{text}**" if best else text) + ("" if len(values) == full else f" ({len(values)})")
 
 
 @section("Values")
@@ -116,18 +103,18 @@ def progress(results: SweepResults, table: str | None = None) -> tuple[int, int]
 def value_table(table: SweepTable, evidence: Evidence) -> Table:
     """Return the means and standard deviations of all variants on training and test sets."""
     lines = {(data, part): line_of(row, part, evidence) for data, row in table.rows.items() for part in PARTS}
-    found = [reached for line, _ in lines.values() for reached in line.values()]
-    places = say.decimals_of(max((abs(reached.mean) for reached in found if reached.splits), default=0.0))
-    full, variants = max(reached.splits for reached in found), table.variants
+    found = [values for line, _ in lines.values() for values in line.values()]
+    places = say.decimals_of(max((abs(values.mean()) for values in found if len(values)), default=0.0))
+    full, variants = max(map(len, found)), table.variants
     rows = []
     for (data, part), (line, best) in lines.items():
-        cells = [line[v].text(places, full, best=v in best) if v in line else say.ABSENT for v in variants]
+        cells = [_reached(line[v], places, full, best=v in best) if v in line else say.ABSENT for v in variants]
         rows.append([literal(data) if part == "train" else "", part, *cells])
     over = "one split" if full <= 1 else f"mean ± standard deviation over {full} splits"
     caption = (
         f"`{evidence.statistic}`, {over}. **Bold**: the largest mean of the line, among those with the most splits."
     )
-    if any(reached.splits < full for reached in found):
+    if any(len(values) < full for values in found):
         caption += " The number of splits is in parentheses where it is smaller."
     if any(variant.best_of for variant in variants):
         caption += " “Best of” is chosen by the mean on the test sets, which favours that method."
