@@ -2,7 +2,9 @@
 
 `evaluate` computes many from one sort of the lists. `docs/metrics.md` has the table of names; those that are not of a
 rank statistic (`ltr.statistics.RankStatistic`) are the rows of `_FORMULAS` and ``ndcg``, ``statistic(...)`` and
-``normalized(...)``.
+``normalized(...)``. Names are also read as ir_measures and trec_eval spell them. Both take the label itself as the gain
+of NDCG, so ``nDCG@10`` and ``ndcg_cut_10`` are ``ndcg(gain=linear)@10``; only trec_eval's ``ndcg``, the one without a
+cutoff, cannot be told from ours.
 
 *Sources.* bpref: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004); rbp: Moffat & Zobel,
 *Rank-Biased Precision* (2008); err: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded
@@ -25,7 +27,6 @@ from torch import Tensor
 from ltr.checks import as_number, check_cutoff, nearest, one_of, without_spaces
 from ltr.lists import Values
 from ltr.metrics import formulas
-from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GAIN, GainName
 from ltr.statistics import RankStatistic, UnknownStatisticError
@@ -224,7 +225,7 @@ def parse_measure(text: str | Measure) -> Measure:
         return text
     if not isinstance(text, str):
         raise TypeError(f"measure must be a string or a Measure, got {type(text).__name__}")
-    name, options, k = _parts(plain_name(without_spaces(text)))
+    name, options, k = _parts(_plain_name(without_spaces(text)))
     if name in _FORMULAS:
         return FormulaMeasure(name, int(k[1:]) if k else None, _option(name, options, text))
     rest, gain = _without_gain(options, text)
@@ -349,6 +350,35 @@ def ndcg(
         1.0
     """
     return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
+
+
+_ELSEWHERE = {"map": "ap", "rr": "mrr", "recip_rank": "mrr", "p": "precision", "r": "recall",
+              "numret": "num_ret", "numrel": "num_rel", "numrelret": "num_rel_ret"}  # fmt: skip
+_WITH_CUTOFF = {"P": "precision", "recall": "recall", "map_cut": "ap", "ndcg_cut": "ndcg(gain=linear)",
+                "success": "success"}  # fmt: skip
+_UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
+_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w:])(.*)", re.ASCII)
+
+
+def _plain_name(text: str) -> str:
+    """Return the name of a measure as this package spells it.
+
+    Examples:
+        >>> _plain_name("nDCG(dcg='exp-log2')@10"), _plain_name("ndcg_cut_10"), _plain_name("RBP(p=0.9)")
+        ('ndcg@10', 'ndcg(gain=linear)@10', 'rbp(p=0.9)')
+    """
+    if text == "NumRet(rel=1)":
+        return "num_rel_ret"
+    if cut := _UNDERSCORE.fullmatch(text):
+        return f"{_WITH_CUTOFF[cut[1]]}@{cut[2]}"
+    word = _WORD.fullmatch(text)
+    if word is None or not (word[1][0].isupper() or word[1] in ("nDCG", *_ELSEWHERE)):
+        return text
+    name, rest = word[1].lower(), word[2]
+    if word[1] == "nDCG":
+        rest = rest if rest.startswith("(") else f"(gain=linear){rest}"
+        rest = rest.replace("(dcg='exp-log2')", "").replace("(dcg='log2')", "(gain=linear)")
+    return f"{_ELSEWHERE.get(name, name)}{rest}"
 
 
 def _parts(text: str) -> tuple[str, str, str]:
