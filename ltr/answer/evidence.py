@@ -157,7 +157,8 @@ class Evidence:
         lists = np.zeros(n, dtype=np.int64) if self.lists is None else self.lists
         shares = np.bincount(lists, self.hits) / np.maximum(np.bincount(lists), 1.0)
         chance = float(rankings[0].visited(visits, whole) @ shares[lists])
-        return Found(n, visits, *bands[:4], chance, *bands[4:])
+        hits, precision, recall, lift, *of_today = bands
+        return Found(n, visits, hits, precision, recall, lift, chance, *of_today)
 
     def _facts(
         self, rankings: list[_Ranking], today: _Ranking | None, visits: int, weight: FloatArray
