@@ -23,7 +23,6 @@ from torch import Tensor
 from ltr.checks import check_whole
 from ltr.lists import as_lists
 from ltr.metrics.measures import Measure, parse_measure
-from ltr.metrics.ranked import Ties
 
 FloatArray = NDArray[np.float64]
 
@@ -174,7 +173,6 @@ def compare_on_list(
     labels: Tensor,
     measure: str | Measure,
     *,
-    ties: Ties = "resolved",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -189,7 +187,6 @@ def compare_on_list(
         scores_a, scores_b: the scores of the items by the two rankers, floating point, ``(items,)``.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
-        ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
         confidence, resamples, seed: as for `mean_interval`.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 15.
@@ -202,13 +199,11 @@ def compare_on_list(
     """
     _check_options(confidence, resamples)
     measure = parse_measure(measure)
-    if ties == "subrank":
-        raise ValueError("ties must not be 'subrank': an item drawn twice would tie with itself")
     for scores in (scores_a, scores_b):
         if as_lists(scores, labels).scores.ndim != 1:
             raise ValueError(f"scores must be one list, of shape (items,), got {tuple(scores.shape)}")
     labels, scores = labels.cpu(), torch.stack([one.detach().cpu().double() for one in (scores_a, scores_b)])
-    values = measure(scores, labels.expand(2, -1), ties=ties).numpy()
+    values = measure(scores, labels.expand(2, -1)).numpy()
     if np.isnan(values).any():
         raise ValueError(f"measure {measure} is undefined on this list")
 
@@ -223,7 +218,7 @@ def compare_on_list(
             [stratum[rng.integers(len(stratum), size=(count, len(stratum)))] for stratum in strata if len(stratum)], 1
         )
         chosen = torch.from_numpy(items)
-        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).numpy())
+        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1)).numpy())
     a, b = np.concatenate(drawn, axis=1)
     differences = rounded(a - b, resolution(a, b))
     low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])

@@ -36,7 +36,7 @@ from trainers.report.evidence import (
     proven,
 )
 from trainers.report.page import Block, Section, Table, Text, literal
-from trainers.tables import NOTHING_PROVEN, number
+from trainers.tables import NOTHING_PROVEN
 
 Make = Callable[[Evidence], Iterable[Block]]
 SECTIONS: dict[str, Make] = {}
@@ -177,35 +177,6 @@ def promises(evidence: Evidence, records: Iterable[Json]) -> list[Promise]:
         values = [one["test"].get(choice.statistic) for one in (record, base) if one is not None]
         found.append(Promise(choice, values[0] - values[1] if len(values) == 2 and None not in values else math.nan))
     return found
-
-
-@section("What the first K rows of the test sets hold")
-def _first_rows(evidence: Evidence) -> Iterator[Block]:
-    rows = []
-    for name, series in _exact_series(evidence):
-        found = [one["first_k"] for one in series.records.values() if (one.get("first_k") or {}).get("base")]
-        if found:
-            rows.append([*name, str(len(found)), *_first_k_line(found)])
-    header = ["data set", "variant", "splits", "rows", "hits in the first half", "hits", "precision", "recall", "lift"]
-    caption = (
-        "Means over the splits, of the base ranker → after reranking. Rows: K, the length of the reranked top; with "
-        "queries, of each query. Hits: positives among them. Precision: their share of these rows. Recall: their share "
-        "of all positives. Lift: precision over the share of positives in the whole set, which is 1 by chance. "
-        "Reranking changes the order of the top K, but hardly which rows are in it: its effect shows in the first half."
-    )
-    if rows:
-        yield Table(header, rows, caption, left=2)
-
-
-def _first_k_line(found: list[Json]) -> Iterator[str]:
-    yield _between(one["base"]["test"]["k"] for one in found)
-    forms = {"hits": "{:.1f}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
-    for name, half in (("hits", True), *((name, False) for name in forms)):
-        means = []
-        for which in ("base", EXACT):
-            held = [one[which]["test"]["half"] if half else one[which]["test"] for one in found]
-            means.append(mean_of(np.array([one[name] for one in held], dtype=np.float64)))  # NaN for None
-        yield " → ".join(number(mean, forms[name]) or say.ABSENT for mean in means)
 
 
 def comparison_table(
