@@ -43,10 +43,7 @@ __all__ = [
 
 
 def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """RankCV(i) = #{k : f_k <= f_i}: the conventional rank, ties counted as correct.
-
-    Returns:
-        int64 of the scores' shape, 1 to n; -1 where masked out.
+    """Return RankCV(i) = #{k : f_k <= f_i}, the conventional rank, ties counted as correct: int64.
 
     Examples:
         >>> rank_cv(torch.tensor([2.0, 1.0, 2.0])).tolist()
@@ -57,10 +54,7 @@ def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
 
 
 def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
-    """Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0, decided in float64.
-
-    Returns:
-        int64 of the scores' shape, 0 to n - 1; -1 where masked out.
+    """Return Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0, decided in float64: int64.
 
     Examples:
         >>> subrank(torch.tensor([2.0, 1.0, 1.75]), margin=0.5).tolist()
@@ -78,10 +72,7 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
 
 
 def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None) -> Tensor:
-    """ResolvedRank: ranks 0 to n - 1, each used once; a tied negative ranks above a tied positive.
-
-    Returns:
-        int64 of the scores' shape; -1 where masked out.
+    """Return ResolvedRank, 0 to n - 1, each used once; a tied negative ranks above a tied positive: int64.
 
     Examples:
         >>> resolved_rank(torch.tensor([2.0, 1.0, 2.0]), torch.tensor([1, 0, 0])).tolist()
@@ -89,18 +80,14 @@ def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None)
     """
     lists = as_lists(scores, labels, mask=mask)
     order = order_items(lists, -lists.labels)
-    n = lists.mask.sum(-1, keepdim=True)
     position = torch.empty_like(order).scatter_(
         -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
     )
-    return (n - 1 - position).masked_fill(~lists.mask, -1)
+    return (lists.mask.sum(-1, keepdim=True) - 1 - position).masked_fill(~lists.mask, -1)
 
 
 def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
-    """Return the indices that sort each list from its top: by score, ties by `tie_break` (larger first), then by index.
-
-    Masked-out items come last.
-    """
+    """Return the indices that sort each list: by score, then `tie_break`, both descending, then index; padding last."""
     # least significant key first: each stable sort keeps the order of the ones before it
     order = torch.argsort(tie_break, dim=-1, descending=True, stable=True)
     by_score = torch.argsort(lists.scores.detach().gather(-1, order), dim=-1, descending=True, stable=True)
@@ -110,13 +97,7 @@ def order_items(lists: Lists, tie_break: Tensor) -> Tensor:
 
 
 def gains_of(labels: Tensor, gain: GainName) -> Tensor:
-    """Return the gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``).
-
-    With ``exp2``, integers become float64, in which gains up to ``2**53 - 1`` are exact.
-
-    Raises:
-        ValueError: an unknown name; with ``exp2`` a label whose gain is not finite.
-    """
+    """Return the gain of each label: the label itself (``linear``) or ``2**label - 1`` (``exp2``), which is finite."""
     if one_of("gain", gain, get_args(GainName)) == "linear":
         return labels
     gains = torch.exp2(labels if labels.is_floating_point() else labels.double()) - 1.0
@@ -143,13 +124,7 @@ def check_finite(values: Tensor, statistic: RankStatistic, labels: Tensor) -> No
 
 
 def weights_at(statistic: RankStatistic, position: Tensor, n: Tensor) -> Tensor:
-    """Return ``a[n - position]``, the weight of each position in its list of n items, as float64.
-
-    Args:
-        statistic: the statistic whose weights are wanted.
-        position: int64, 0 at the top, less than n.
-        n: int64 of the same shape, the number of items in the list of each position.
-    """
+    """Return ``a[n - position]``, the weight of each position in its list of n items, as float64."""
     if not position.numel():
         return position.double()
 

@@ -6,9 +6,7 @@ A rank statistic (the paper's conditional linear rank statistic) of a list of n 
 
 with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, smooth
 losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
-is in one function here. `register_statistic` adds a statistic of your own, which then works wherever these do.
-
-One name, ``ap``, is no such sum: average precision can be reported like the others, but nothing maximises it.
+is in one function here. One name, ``ap``, is no such sum: average precision can be reported, but nothing maximises it.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
@@ -19,7 +17,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
@@ -62,8 +60,6 @@ _GRAMMAR = re.compile(
 )
 _RESERVED = ("name", "cutoff", "gain")  # arguments of `RankStatistic` and of metrics
 _TRIAL = 5  # length of the list on which a new statistic is tried
-
-
 _ELSEWHERE = {
     **dict.fromkeys(("map", "averageprecision"), "ap"),
     **dict.fromkeys(("rocauc", "aucroc"), "auc"),
@@ -75,11 +71,7 @@ _ELSEWHERE = {
 
 
 class UnknownStatisticError(ValueError):
-    """No statistic has this name; errors about the options of a known one are plain ValueErrors.
-
-    Attributes:
-        known: the names that there are.
-    """
+    """No statistic has this name, only the `known` ones; errors about options are plain ValueErrors."""
 
     def __init__(self, name: str) -> None:
         self.known = tuple(_KINDS)
@@ -91,40 +83,30 @@ class UnknownStatisticError(ValueError):
 
 @dataclass(frozen=True)
 class StatisticKind:
-    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends.
-
-    Attributes:
-        name: the name, without options.
-        function: the weights as a function of `by` and the options.
-        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
-        defaults: the default of each option by its name.
-        cutoff: whether ``@N`` may, must or must not follow.
-        cutoff_hint: advice for the error message if the statistic takes no cutoff.
-        shows_defaults: whether `str` spells out options that have their default.
-        takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
-        share_of: what the value is a share of, if anything; ``"pairs"`` takes the labels 0 and 1 of one list only.
-        counts_hits: whether every label above 0 counts as 1, whatever its gain.
-        linear: whether the statistic is a sum of weights of ranks. Otherwise it can be computed, but not maximised; the
-            function returns the terms of the positives from their positions, top of the list first.
-        adds_up: whether the statistic of a list is that of its top plus a number that does not depend on the order of
-            the top.
-        checked: whether the weights are checked whenever they are computed, as those of a user's function are.
-        labels: what it is a statistic of, see `ltr.outcomes`.
-    """
+    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends."""
 
     name: str
     function: Callable[..., ArrayLike]
+    """The weights as a function of `by` and the options. Of a statistic that is not `linear`, the terms of the
+    positives from their positions, top of the list first."""
     by: str
-    defaults: Mapping[str, float]
+    """What the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list."""
+    defaults: Mapping[str, float] = field(default_factory=dict)
     cutoff: Cutoff = "may"
     cutoff_hint: str = ""
     shows_defaults: bool = False
     takes_numbers: bool = False
+    """Whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``."""
     share_of: ShareOf = ""
+    """What the value is a share of; ``"pairs"`` takes the labels 0 and 1 of one list only."""
     counts_hits: bool = False
+    """Whether every label above 0 counts as 1, whatever its gain."""
     linear: bool = True
+    """Whether the statistic is a sum of weights of ranks; otherwise it can be computed, but not maximised."""
     adds_up: bool = False
+    """Whether the value of a list is that of its top plus a number that the order of the top does not change."""
     checked: bool = False
+    """Whether the weights are checked whenever they are computed, as those of a user's function are."""
     labels: LabelKind = "labels"
 
     @property
@@ -153,32 +135,58 @@ class StatisticKind:
         return _checked_weights(a, f"statistic {self.name}: weights", n) if self.checked else np.asarray(a)
 
 
-_KINDS: dict[str, StatisticKind] = {}
+def _same(rank: FloatArray) -> FloatArray:
+    return rank
 
 
-def _row(name: str, **facts: Any) -> Callable[[_Function], _Function]:  # noqa: ANN401 (fields of `StatisticKind`)
-    """Return a decorator that enters a function into the table, with the given facts about it."""
+def _ones(position: FloatArray) -> FloatArray:
+    return np.ones_like(position)
 
-    def register(function: _Function) -> _Function:
-        first, *options = inspect.signature(function).parameters.values()
-        read: dict[str, Any] = {
-            "by": first.name,
-            "defaults": {o.name: o.default for o in options},
-            "adds_up": first.name == "position",
-        }
-        kind = StatisticKind(name, function, **(read | facts))
-        if kind.checked:
-            if kind.by not in ("rank", "position", "n"):
-                raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {kind.by!r}")
-            for key, value in kind.defaults.items():
-                if key in _RESERVED or not math.isfinite(as_float(value)):
-                    rule = "cannot name an option" if key in _RESERVED else "must have a number as its default"
-                    raise ValueError(f"statistic {name}: {key} {rule}, got {key}={value!r:.80}")
-            kind.weights(_TRIAL, list(kind.defaults.values()))
-        _KINDS[name] = kind
-        return function
 
-    return register
+def _discounts(position: FloatArray, base: float) -> FloatArray:
+    if not 1 < base < math.inf:
+        raise ValueError(f"base must be a finite number > 1, got {base!r}")
+    return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
+
+
+def _precisions(position: FloatArray) -> FloatArray:
+    return np.arange(1.0, len(position) + 1) / (position + 1.0)
+
+
+def _powers(rank: FloatArray, p: float) -> FloatArray:
+    if not 0 < p < math.inf:
+        raise ValueError(f"p must be a finite number > 0, got {p!r}")
+    with np.errstate(over="ignore"):
+        return rank**p
+
+
+def _numbers(n: int, numbers: Sequence[float]) -> FloatArray:
+    if len(numbers) != n:
+        raise ValueError(f"{len(numbers)} weights for a list of {n}")
+    return np.asarray(numbers, dtype=np.float64)
+
+
+_NO_CUTOFF: dict[str, Any] = {"cutoff": "never", "cutoff_hint": "; the partial AUC is 'pauc@N'"}
+_HITS: dict[str, Any] = {"cutoff": "must", "counts_hits": True}
+_KINDS = {
+    kind.name: kind
+    for kind in (
+        StatisticKind("auc", _same, "rank", share_of="pairs", **_NO_CUTOFF),
+        StatisticKind("wrs", _same, "rank", adds_up=True, **_NO_CUTOFF),
+        StatisticKind("pauc", _same, "rank", cutoff="must"),
+        StatisticKind("wta", lambda position: 1.0 * (position == 0), "position", cutoff="never", adds_up=True),
+        StatisticKind("mrr", lambda position: 1.0 / (position + 1.0), "position", adds_up=True),
+        StatisticKind("dcg", _discounts, "position", {"base": 2.0}, adds_up=True),
+        StatisticKind("hits", _ones, "position", adds_up=True, **_HITS),
+        StatisticKind("precision", _ones, "position", share_of="top", adds_up=True, **_HITS),
+        StatisticKind("recall", _ones, "position", share_of="positives", **_HITS),
+        StatisticKind("ap", _precisions, "position", counts_hits=True, share_of="positives", linear=False),
+        StatisticKind("power", _powers, "rank", {"p": 1.0}, shows_defaults=True),
+        StatisticKind("weights", _numbers, "n", cutoff="never", takes_numbers=True),
+        StatisticKind("c_index", _same, "rank", cutoff="never", linear=False, labels="times"),
+        StatisticKind("auuc", _same, "rank", cutoff="never", labels="treatments"),  # of the curve's area
+    )
+}
 
 
 def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Function], _Function]:
@@ -191,18 +199,16 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     in front, as in ``"mymodule:name(option=2)@10"``.
 
     Args:
-        name: a lower-case word that no other statistic has. The module that registered a name may do so again.
+        name: a lower-case word that no other module has registered.
         cutoff: whether ``@N`` may, must or must not (``"never"``) follow the name.
 
     Raises:
-        ValueError: a name that is taken or no such word, an unknown `cutoff`, an option without a number as its
-            default, or weights that are not finite, nonnegative and nondecreasing towards the top.
+        ValueError: such a name or `cutoff`, an option without a number as its default, or weights that are not finite,
+            nonnegative and nondecreasing towards the top.
 
     Examples:
         >>> @register_statistic("patience")
         ... def rank_biased_precision(position, p=0.8):
-        ...     if not 0 < p < 1:
-        ...         raise ValueError(f"p must lie between 0 and 1, got {p!r}")
         ...     return (1 - p) * p**position
         >>> RankStatistic.parse("patience(p=0.5)@2").weights(4).tolist()
         [0.0, 0.0, 0.25, 0.5]
@@ -215,74 +221,20 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
         module = _KINDS[name].function.__module__ if name in _KINDS else function.__module__
         if module != function.__module__:
             raise ValueError(f"statistic {name}: the name is taken by {module}")
-        return _row(name, cutoff=cutoff, checked=True)(function)
+        first, *options = inspect.signature(function).parameters.values()
+        if first.name not in ("rank", "position", "n"):
+            raise ValueError(f"statistic {name}: its first argument must be rank, position or n, got {first.name!r}")
+        for one in options:
+            if one.name in _RESERVED or not math.isfinite(as_float(one.default)):
+                rule = "cannot name an option" if one.name in _RESERVED else "must have a number as its default"
+                raise ValueError(f"statistic {name}: {one.name} {rule}, got {one.name}={one.default!r:.80}")
+        defaults, adds_up = {one.name: one.default for one in options}, first.name == "position"
+        kind = StatisticKind(name, function, first.name, defaults, cutoff, adds_up=adds_up, checked=True)
+        kind.weights(_TRIAL, list(kind.defaults.values()))
+        _KINDS[name] = kind
+        return function
 
     return register
-
-
-@_row("auc", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", share_of="pairs")
-def _auc(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("wrs", cutoff="never", cutoff_hint="; the partial AUC is 'pauc@N'", adds_up=True)
-def _wilcoxon_rank_sum(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("pauc", cutoff="must")
-def _partial_auc(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-@_row("wta", cutoff="never")
-def _winner_takes_all(position: FloatArray) -> FloatArray:
-    return (position == 0).astype(np.float64)
-
-
-@_row("mrr")
-def _reciprocal_ranks(position: FloatArray) -> FloatArray:
-    return 1.0 / (position + 1.0)
-
-
-@_row("dcg")
-def _discounted_gain(position: FloatArray, base: float = 2.0) -> FloatArray:
-    if not 1 < base < math.inf:
-        raise ValueError(f"base must be a finite number > 1, got {base!r}")
-    return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
-
-
-@_row("hits", cutoff="must", counts_hits=True)
-@_row("precision", cutoff="must", counts_hits=True, share_of="top")
-@_row("recall", cutoff="must", counts_hits=True, share_of="positives", adds_up=False)
-def _hits(position: FloatArray) -> FloatArray:
-    return np.ones_like(position)
-
-
-@_row("ap", counts_hits=True, share_of="positives", linear=False, adds_up=False)
-def _precisions(position: FloatArray) -> FloatArray:
-    return np.arange(1.0, len(position) + 1) / (position + 1.0)
-
-
-@_row("power", shows_defaults=True)
-def _power(rank: FloatArray, p: float = 1.0) -> FloatArray:
-    if not 0 < p < math.inf:
-        raise ValueError(f"p must be a finite number > 0, got {p!r}")
-    with np.errstate(over="ignore"):
-        return rank**p
-
-
-@_row("weights", cutoff="never", takes_numbers=True, defaults={})
-def _given_weights(n: int, numbers: Sequence[float]) -> FloatArray:
-    if len(numbers) != n:
-        raise ValueError(f"{len(numbers)} weights for a list of {n}")
-    return np.asarray(numbers, dtype=np.float64)
-
-
-@_row("c_index", cutoff="never", linear=False, labels="times")
-@_row("auuc", cutoff="never", labels="treatments")
-def _of_other_labels(rank: FloatArray) -> FloatArray:
-    return rank  # of the curve's area; see `ltr.outcomes`
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -317,9 +269,6 @@ class RankStatistic:
         cutoff: the N of ``@N``, from 1 to 2**63 - 1; None keeps the whole list.
         options: the options of that name, such as ``base=10`` for ``dcg``.
 
-    Attributes:
-        numbers: the values of the options in their order, or the numbers of ``weights(...)``.
-
     Raises:
         ValueError: an unknown name, an option outside its range, or one that the name does not have.
 
@@ -333,7 +282,7 @@ class RankStatistic:
     """
 
     name: str
-    numbers: tuple[float, ...]
+    numbers: tuple[float, ...]  # the values of the options in their order, or the numbers of ``weights(...)``
     cutoff: int | None
 
     def __init__(self, name: str, *, cutoff: int | None = None, **options: float) -> None:
@@ -358,15 +307,12 @@ class RankStatistic:
                 raise ValueError(f"statistic {name}: takes no cutoff, got @{cutoff}{kind.cutoff_hint}")
             check_cutoff(f"statistic {name}: cutoff", cutoff)
             cutoff = int(cutoff)
-        for field, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
-            object.__setattr__(self, field, value)
+        for attribute, value in (("name", name), ("numbers", tuple(numbers)), ("cutoff", cutoff)):
+            object.__setattr__(self, attribute, value)
 
     @classmethod
     def parse(cls, text: str | RankStatistic) -> RankStatistic:
         """Return the statistic that a string names; a `RankStatistic` passes through.
-
-        Raises:
-            ValueError: a string that names no statistic.
 
         Examples:
             >>> RankStatistic.parse("dcg(base=2)@10")
@@ -395,14 +341,10 @@ class RankStatistic:
 
     @classmethod
     def from_weights(cls, weights: ArrayLike) -> RankStatistic:
-        """Return the statistic that has these weights, a_1 (bottom of the list) first.
+        """Return the statistic ``weights(...)`` of weights a_1 (bottom of the list) to a_n.
 
         Raises:
             ValueError: weights that are not a non-empty 1-D array, finite, nonnegative and nondecreasing.
-
-        Examples:
-            >>> str(RankStatistic.from_weights([0.0, 0.5, 1.0]))
-            'weights(0,0.5,1)'
         """
         return cls._of_numbers("weights", weights, None)
 
@@ -424,7 +366,7 @@ class RankStatistic:
 
     @property
     def length(self) -> int | None:
-        """The only length of a list that the statistic applies to, which ``weights(...)`` has; None for any length."""
+        """The only length of a list that the statistic applies to; None for any length."""
         return len(self.numbers) if self.kind.takes_numbers else None
 
     @property
@@ -461,15 +403,14 @@ class RankStatistic:
             )
 
     def is_constant(self, n: int) -> bool:
-        """Return whether every order of a list of n has the same value: the top N of its hits are the whole list."""
+        """Return whether every order of a list of n has the same value: its hits are counted in all of it."""
         return self.kind.counts_hits and self.kind.linear and self.cutoff is not None and self.cutoff >= n
 
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n, bottom of the list first; `cut` applies the cutoff, (n,).
 
         Raises:
-            ValueError: n is not an integer of at least 1, or not the length of ``weights(...)``; weights whose sum is
-                not finite; a statistic without weights, ``ap``.
+            ValueError: a length that the statistic does not apply to, or weights whose sum is not finite.
         """
         if not self.kind.linear:
             self.check_linear()
@@ -491,8 +432,7 @@ class RankStatistic:
         ``precision@N`` is hits / N, also where the list is shorter, ``recall@N`` is hits / n_pos.
 
         Raises:
-            ValueError: counts that are not integers of at least 0; ``auc`` of a list without a pair; ``recall`` and
-                ``ap`` of a list without a positive.
+            ValueError: a list for which the share is undefined.
         """
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
@@ -514,8 +454,7 @@ class RankStatistic:
         """Return the statistic of a list of n whose positives have these ranks (1 at the bottom, n at the top).
 
         Raises:
-            ValueError: ranks that are not a 1-D array of integers from 1 to n; more ranks than n; or as for
-                `weights` and `affine`.
+            ValueError: ranks that are not a 1-D array of at most n integers from 1 to n, or as for `weights`.
         """
         self.check_kind("labels")
         weights = self.weights(n) if self.kind.linear else None
@@ -535,11 +474,7 @@ class RankStatistic:
         return float(scale * math.fsum(terms) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
-        """Return the largest value that a ranking can have: every positive above every negative.
-
-        Raises:
-            ValueError: an n_pos that is not an integer from 0 to n; or as for `weights` and `affine`.
-        """
+        """Return the largest value that a ranking can have: every positive above every negative."""
         if not is_whole(n_pos) or not 0 <= n_pos <= n:
             raise ValueError(f"n_pos must be an integer from 0 to n = {n}, got {n_pos!r}")
         return self.value(np.arange(n - n_pos + 1, n + 1), n)

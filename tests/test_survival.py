@@ -13,8 +13,6 @@ from ltr.survival import (
     CoxLoss,
     Times,
     c_index,
-    concordance_loss,
-    cox_loss,
     cumulative_dynamic_auc,
     survival_labels,
     uno_c_index,
@@ -134,7 +132,7 @@ def test_concordance_loss_is_the_sum_over_pairs(pair, pairs, seed):
     scores = 3 * torch.randn(n, generator=rng, dtype=DOUBLE)
     for own, qid in ((None, None), (weight, None), (None, list_of), (weight, list_of)):
         found, wanted = (scores.clone().requires_grad_() for _ in range(2))
-        value = concordance_loss(found, time, event, pair=pair, pairs=pairs, weight=own, qid=qid)
+        value = ConcordanceLoss(pair, pairs=pairs)(found, time, event, weight=own, qid=qid)
         expected = by_pairs(PHI[pair], wanted, time, event, own, qid, pairs)
         (slopes,), (slopes_wanted,) = torch.autograd.grad(value, found), torch.autograd.grad(expected, wanted)
         torch.testing.assert_close(value, expected, rtol=1e-10, atol=1e-10)
@@ -167,7 +165,7 @@ def test_cox_loss_is_the_partial_likelihood(ties, seed):
     scores = torch.randn(n, generator=rng, dtype=DOUBLE)
     for own, lists in ((None, None), (weight, None), (None, qid), (weight, qid)):
         found, wanted = (scores.clone().requires_grad_() for _ in range(2))
-        value = cox_loss(found, time, event, ties=ties, weight=own, qid=lists)
+        value = CoxLoss(ties)(found, time, event, weight=own, qid=lists)
         expected = cox_by_definition(wanted, time, event, torch.ones_like(scores) if own is None else own, ties, lists)
         torch.testing.assert_close(value, expected, rtol=1e-10, atol=1e-10)
         pair = torch.autograd.grad(value, found), torch.autograd.grad(expected, wanted)
@@ -181,7 +179,7 @@ def test_cox_loss_is_that_of_scikit_survival(ties):
     X = rng.normal(size=(200, 3))
     fitted = linear_model.CoxPHSurvivalAnalysis(ties=ties, tol=1e-12).fit(X, survival_labels(time, event))
     w = torch.tensor(fitted.coef_, requires_grad=True)
-    cox_loss(torch.tensor(X) @ w, torch.tensor(time), torch.tensor(event), ties=ties).backward()
+    CoxLoss(ties)(torch.tensor(X) @ w, torch.tensor(time), torch.tensor(event)).backward()
     assert float(w.grad.abs().max()) < 1e-7
 
 

@@ -16,7 +16,6 @@ from ltr.uplift import (
     qini_curve,
     uplift_curve,
     uplift_labels,
-    uplift_loss,
 )
 
 PHI = {"ranknet": LOGISTIC, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "exponential": EXPONENTIAL}
@@ -128,7 +127,7 @@ def test_uplift_loss_is_the_sum_over_pairs(pair, pairs, binary, n):
         share = w[:, None] * w * (z[:, None] - z).clamp(min=0)
         expected = (share * PHI[pair](wanted[:, None] - wanted)).sum()
         expected = expected / share.sum() if pairs == "mean" else expected
-        value = uplift_loss(found, outcome, treatment, pair=pair, pairs=pairs, weight=own)
+        value = UpliftLoss(pair, pairs=pairs)(found, outcome, treatment, weight=own)
         torch.testing.assert_close(value, expected, rtol=1e-10, atol=1e-10)
         slopes = torch.autograd.grad(value, found) + torch.autograd.grad(expected, wanted)
         torch.testing.assert_close(*slopes, rtol=1e-10, atol=1e-10)

@@ -48,15 +48,14 @@ _KNOWN: tuple[Listed, ...] = ("own", "test")
 class Learned:
     """What a ranking was learned from, and how: the part of an answer that is the same for every list.
 
-    `hit` says what a hit is, such as ``"ill = yes"``. `today`, `query`, `time` and `id` name columns, None where there
-    are none. `constraints` and `demands` are in words. `tested` says that the rows put to the test are a test set.
+    `today`, `query`, `time` and `id` name columns, None where there are none.
     """
 
     table: str
-    hit: str
+    hit: str  # what a hit is, such as "ill = yes"
     rows: int
     hits: int
-    method: str
+    method: str  # a sentence on it
     today: str | None = None
     query: str | None = None
     time: str | None = None
@@ -65,11 +64,11 @@ class Learned:
     reliability: tuple[Bin, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()  # in words
     demands: tuple[str, ...] = ()
     ranges: RowRanges | None = None
     front: ListFront | None = None
-    tested: bool = False
+    tested: bool = False  # whether the rows put to the test are a test set
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,8 @@ def make_answer(
 ) -> tuple[Answer, FloatArray]:
     """Return the answer for some rows, and the score of each of them, (m,).
 
-    Rows that are listed as ``"own"`` or ``"test"`` are those of the evidence, in their order. `free` is a ranker
-    without the constraints that `ranker` satisfies, and its evidence.
+    Known rows are those of the evidence, in their order. `free` is a ranker without the constraints that `ranker`
+    satisfies, and its evidence.
     """
     lists = _numbered(rows.queries, len(rows.features))
     sizes = np.bincount(lists)
@@ -238,11 +237,11 @@ def _entries(
     effect = effects(doubles(rows.features[reasoned]), learned.typical, scorer_of(ranker))
     columns = {cell.column: rows.columns[cell.column].take(reasoned) for cell in learned.typical}
     found = []
-    for at, row in enumerate(first):
+    for at, row in enumerate(first.tolist()):
         reasons = reasons_of(effect[at], learned.typical, columns, at) if at < len(reasoned) else ()
         query = None if rows.queries is None else str(rows.queries[row])
-        number, name = int(rows.numbers[row]), rows.names[row]
-        found.append(Entry(int(places[row]), name, number, float(chances[row]), float(scores[row]), reasons, query))
+        numbers = float(chances[row]), float(scores[row])
+        found.append(Entry(int(places[row]), rows.names[row], int(rows.numbers[row]), *numbers, reasons, query))
     return found
 
 

@@ -1,21 +1,108 @@
-"""Figures of pages as SVG in HTML: axes, and the figure with its legend; colours are those of the page's style."""
+"""Figures of pages as SVG in HTML; colours are those of the page's style."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
-__all__ = ["ABOVE", "BELOW", "HEIGHT", "LEFT", "RIGHT", "WIDTH", "figure", "round_ticks", "scale", "ticks_below",
-           "ticks_left", "upright"]  # fmt: skip
+__all__ = ["HIGH", "Chart", "round_ticks"]
 
-WIDTH, HEIGHT, LEFT, RIGHT, ABOVE, BELOW = 360, 230, 40, 18, 10, 40
-"""Size of a figure, and of the space around what is drawn."""
+_WIDTH, _LEFT, _RIGHT, _ABOVE, _BELOW = 360, 40, 18, 10, 40  # of a figure, and the space around what is drawn
+HIGH = 180
+"""Usual height of what is drawn."""
 
 
-def scale(low: float, high: float, begin: float, end: float) -> Callable[[float], float]:
-    """Return the linear map of values from low to high to places from begin to end."""
-    return lambda value: begin + (end - begin) * (value - low) / (high - low)
+class Chart:
+    """A figure with linear axes, whose ends are given as pairs: left and right, bottom and top.
+
+    Classes of lines and shapes are names of the page's style.
+    """
+
+    def __init__(self, x: tuple[float, float], y: tuple[float, float], high: float = HIGH) -> None:
+        self._ends, self._high, self._parts = (x, y), high, list[str]()
+
+    def x(self, value: float) -> float:
+        """Return the place of a value on the horizontal axis."""
+        low, high = self._ends[0]
+        return _LEFT + (_WIDTH - _RIGHT - _LEFT) * (value - low) / (high - low)
+
+    def y(self, value: float) -> float:
+        """Return the place of a value on the vertical axis, from the top."""
+        low, high = self._ends[1]
+        return _ABOVE + self._high - self._high * (value - low) / (high - low)
+
+    def ticks_left(self, ticks: Iterable[float], text: Callable[[float], str]) -> None:
+        """Draw lines of a grid at some values of the vertical axis, and write these values."""
+        for at, tick in ((self.y(tick), tick) for tick in ticks):
+            self._parts.append(
+                f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{at:.1f}" y2="{at:.1f}"/>'
+                f'<text class="right" x="{_LEFT - 4}" y="{at + 4:.1f}">{text(tick)}</text>'
+            )
+
+    def ticks_below(self, ticks: Iterable[float], name: str) -> None:
+        """Draw lines of a grid at some values of the horizontal axis, write these values, and name the axis."""
+        below = _ABOVE + self._high + 15
+        for at, tick in ((self.x(tick), tick) for tick in dict.fromkeys(ticks)):
+            text = f"{tick:,}" if isinstance(tick, int) else f"{tick:.3g}"
+            self._upright("grid", at)
+            self._parts.append(f'<text class="middle" x="{at:.1f}" y="{below:.1f}">{text}</text>')
+        middle, lowest = (_LEFT + _WIDTH - _RIGHT) / 2, self._height - 6
+        self._parts.append(f'<text class="middle" x="{middle:.0f}" y="{lowest:.0f}">{escape(name)}</text>')
+
+    def upright(self, value: float) -> None:
+        """Draw the upright line at what was planned."""
+        self._upright("plan", self.x(value))
+
+    def _upright(self, kind: str, at: float) -> None:
+        ends = f'y1="{_ABOVE}" y2="{_ABOVE + self._high:.1f}"'
+        self._parts.append(f'<line class="{kind}" x1="{at:.1f}" x2="{at:.1f}" {ends}/>')
+
+    def line(self, kind: str, points: Iterable[tuple[float, float]]) -> None:
+        """Draw a line through points."""
+        places = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        self._parts.append(f'<polyline class="{kind}" points="{places}"/>')
+
+    def bar(self, kind: str, x: tuple[float, float], y: tuple[float, float], title: str) -> None:
+        """Draw a bar between its left and right end, and between its bottom and top."""
+        left, top = self.x(x[0]), self.y(y[1])
+        size = f'width="{self.x(x[1]) - left:.1f}" height="{self.y(y[0]) - top:.1f}"'
+        self._parts.append(
+            f'<rect class="{kind}" x="{left:.1f}" y="{top:.1f}" {size}><title>{escape(title)}</title></rect>'
+        )
+
+    def dot(self, x: float, y: float, radius: float, title: str = "") -> None:
+        """Draw a dot."""
+        said = f"<title>{escape(title)}</title>" if title else ""
+        place = f'cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius:.1f}"'
+        self._parts.append(f'<circle class="own" {place}>{said}</circle>')
+
+    @property
+    def _height(self) -> float:
+        return _ABOVE + self._high + _BELOW
+
+    def html(self, legend: Sequence[tuple[str, str]], caption: str, label: str = "") -> str:
+        """Return the figure with its legend, by class and text; `label` describes it to screen readers."""
+        keys = "".join(
+            f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true">{_KEYS.get(kind, _LINE).format(kind)}</svg>'
+            f"{escape(text)}</li>"
+            for kind, text in legend
+        )
+        return (
+            f'<figure><svg class="curve" viewBox="0 0 {_WIDTH} {self._height:.0f}" role="img" '
+            f'aria-label="{escape(label or caption)}">{"".join(self._parts)}</svg><figcaption><ul class="keys">{keys}'
+            f"</ul>{escape(caption)}</figcaption></figure>"
+        )
+
+
+_LINE, _RECT = '<line class="{}" x1="0" x2="24" y1="4" y2="4"/>', '<rect class="{}" x="0" y="1" width="24" height="6"/>'
+_KEYS = {
+    "own": '<circle class="{}" cx="12" cy="4" r="3"/>',
+    "plan": '<line class="{}" x1="12" x2="12" y1="0" y2="8"/>',
+    "range": _RECT,
+    "wider": _RECT,
+}
+"""Shapes in a legend by class; all others are lines."""
 
 
 def round_ticks(most: float, *, whole: bool = False) -> list[float]:
@@ -29,47 +116,3 @@ def round_ticks(most: float, *, whole: bool = False) -> list[float]:
     step = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= most / 4.5)
     step = max(1, math.ceil(step)) if whole else step
     return [step * at for at in range(int(most / step + 1e-9) + 1)]
-
-
-def ticks_left(y: Callable[[float], float], ticks: Sequence[float], text: Callable[[float], str]) -> list[str]:
-    """Return lines of a grid at some values of the vertical axis, and these values in words."""
-    return [
-        f'<line class="grid" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y(tick):.1f}" y2="{y(tick):.1f}"/>'
-        f'<text class="right" x="{LEFT - 4}" y="{y(tick) + 4:.1f}">{text(tick)}</text>'
-        for tick in ticks
-    ]
-
-
-def ticks_below(
-    x: Callable[[float], float], ticks: Sequence[float], high: float, height: float, name: str
-) -> list[str]:
-    """Return lines of a grid at some values of the horizontal axis, these values, and the name of the axis."""
-    parts = []
-    for tick in dict.fromkeys(ticks):
-        text = f"{tick:,}" if isinstance(tick, int) else f"{tick:.3g}"
-        parts.append(
-            f'<line class="grid" x1="{x(tick):.1f}" x2="{x(tick):.1f}" y1="{ABOVE}" y2="{ABOVE + high:.1f}"/>'
-            f'<text class="middle" x="{x(tick):.1f}" y="{ABOVE + high + 15:.1f}">{text}</text>'
-        )
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    return [*parts, f'<text class="middle" x="{middle:.0f}" y="{height - 6:.0f}">{escape(name)}</text>']
-
-
-def upright(x: float, high: float) -> str:
-    """Return the upright line at what was planned."""
-    return f'<line class="plan" x1="{x:.1f}" x2="{x:.1f}" y1="{ABOVE}" y2="{ABOVE + high:.1f}"/>'
-
-
-def figure(
-    parts: Sequence[str], height: float, legend: Sequence[tuple[str, str]], caption: str, label: str = ""
-) -> str:
-    """Return a figure of these parts, with shapes and texts of its legend; `label` describes it to screen readers."""
-    keys = "".join(
-        f'<li><svg class="key" viewBox="0 0 24 8" aria-hidden="true">{shape}</svg>{escape(text)}</li>'
-        for shape, text in legend
-    )
-    said = escape(label or caption)
-    return (
-        f'<figure><svg class="curve" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{said}">{"".join(parts)}'
-        f'</svg><figcaption><ul class="keys">{keys}</ul>{escape(caption)}</figcaption></figure>'
-    )

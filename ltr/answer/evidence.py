@@ -4,17 +4,14 @@ A *hit* is a row with a label above 0. To visit K rows means to take the first K
 of each query. All numbers rest on scores out of fold: each row has its score from fits that have not seen it.
 
 *Expected hits.* The first K rows of a list hold as many hits as their chances add up to, by a calibration
-(`ltr.rankers.calibration`), whose interval they have; at random it is K times the mean chance of all rows. Rows of one
-query have more in common than their scores tell, so with
-queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
+(`ltr.rankers.calibration`), whose interval they have. Rows of one query have more in common than their scores tell, so
+with queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
 labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
 ``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom.
 
-*What was found.* The labelled rows themselves are ranked by their out-of-fold scores. Among the first K, precision is
-the share of hits, recall the share of all hits that are there, and lift the precision divided by the share of hits
-among all rows. Rows with equal scores count as if they were drawn at random, whatever their order in the table. Each is
-averaged over the repeats. The interval goes from the 5th to the 95th percentile over resamples of the rows (of the
-groups or queries, where there are any), which also are those of the difference to another ranking.
+*What was found.* The labelled rows themselves are ranked by their out-of-fold scores; rows with equal scores count as
+if they were drawn at random. Values are averaged over the repeats, and intervals go from the 5th to the 95th percentile
+over resamples of the rows, or of the groups or queries.
 """
 
 from __future__ import annotations
@@ -22,7 +19,7 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -63,24 +60,17 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True)
 class Found:
-    """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited.
-
-    Attributes:
-        rows, visits: numbers of labelled rows, and of rows visited (of each query).
-        lift: precision divided by the share of hits among all rows.
-        today, more: hits that today's scores find by as many visits, and how many more the ranking finds; None without.
-        chance: number of hits that as many visits at random find.
-    """
+    """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited."""
 
     rows: int
-    visits: int
+    visits: int  # of each query where there are queries
     hits: Interval
-    precision: Interval
-    recall: Interval
-    lift: Interval
-    chance: float
-    today: Interval | None = None
-    more: Interval | None = None
+    precision: Interval  # share of hits among the visited rows
+    recall: Interval  # share of all hits that are there
+    lift: Interval  # precision over the share of hits among all rows
+    chance: float  # number of hits that as many visits at random find
+    today: Interval | None = None  # hits that today's scores find
+    more: Interval | None = None  # how many more the ranking finds
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +128,11 @@ class Evidence:
 
     def reliability(self, bins: int = 5) -> tuple[Bin, ...]:
         """Return how the chances agree with the labels, in bins from the smallest chance to the largest."""
-        mean = self.scores.mean(axis=0)
-        table = self.calibration.reliability(mean, self.labels, bins)
-        names = ("predicted", "observed", "rows", "low", "high")
-        columns = [table[name].tolist() for name in names]
-        return tuple(Bin(one[0], one[1], int(one[2]), one[3], one[4]) for one in zip(*columns, strict=True))
+        table = self.calibration.reliability(self.scores.mean(axis=0), self.labels, bins)
+        return tuple(map(Bin._make, zip(*(table[name].tolist() for name in Bin._fields), strict=True)))
 
     def depth(self, visits: int, rows: int) -> int:
-        """Return how many labelled rows are as large a part of all of them as the visits are of a list of `rows` rows.
-
-        With queries it is the number of visits in each, whatever the number of rows.
-        """
+        """Return how many labelled rows are as large a part of all as `visits` are of `rows`; with queries `visits`."""
         if self.lists is not None:
             return visits
         return max(1, round(min(1.0, visits / rows) * len(self.labels)))
@@ -161,8 +145,7 @@ class Evidence:
         units = self.lists if self.lists is not None else self.groups if self.groups is not None else np.arange(n)
         many = int(units.max()) + 1
         whole = np.ones(n)
-        own = self._facts(rankings, today, visits, whole)
-        drawn = []
+        own, drawn = self._facts(rankings, today, visits, whole), []
         for at in range(_RESAMPLES):
             weight = rng.multinomial(many, np.full(many, 1 / many)).astype(np.float64)[units]
             if (weight * self.hits).any():
@@ -171,18 +154,11 @@ class Evidence:
         bands = [
             Interval(*map(float, band)) for band in zip(own, np.minimum(low, own), np.maximum(high, own), strict=True)
         ]
-        places = rankings[0].visited(visits, whole)
-        chance = float(places @ self._share(whole))
-        hits, precision, recall, lift = bands[:4]
-        found = Found(n, visits, hits, precision, recall, lift, chance)
-        return found if today is None else replace(found, today=bands[4], more=bands[5])
-
-    def _share(self, weight: FloatArray) -> FloatArray:
-        """Return the share of hits in each row's list, (n,)."""
-        lists = np.zeros(len(self.labels), dtype=np.int64) if self.lists is None else self.lists
-        total = np.bincount(lists, weight)
-        share = np.bincount(lists, weight * self.hits) / np.where(total > 0, total, 1.0)
-        return np.asarray(share[lists])
+        lists = np.zeros(n, dtype=np.int64) if self.lists is None else self.lists
+        shares = np.bincount(lists, self.hits) / np.maximum(np.bincount(lists), 1.0)
+        chance = float(rankings[0].visited(visits, whole) @ shares[lists])
+        hits, precision, recall, lift, *of_today = bands
+        return Found(n, visits, hits, precision, recall, lift, chance, *of_today)
 
     def _facts(
         self, rankings: list[_Ranking], today: _Ranking | None, visits: int, weight: FloatArray
@@ -195,8 +171,7 @@ class Evidence:
             caught += float(visited @ self.hits) / len(rankings)
             taken += float(visited.sum()) / len(rankings)
         share = float(weighted.sum() / weight.sum())
-        precision = caught / taken
-        facts = (caught, precision, caught / float(weighted.sum()), precision / share)
+        facts = (caught, caught / taken, caught / float(weighted.sum()), caught / taken / share)
         if today is None:
             return facts
         other = float(today.visited(visits, weight) @ self.hits)
@@ -256,11 +231,6 @@ def curve_visits(visits: int, most: int) -> IntArray:
 
 
 def sums_by_visits(values: FloatArray, places: IntArray, visits: IntArray) -> FloatArray:
-    """Return the sum of the values of rows whose place is at most each of some numbers of visits.
-
-    Examples:
-        >>> sums_by_visits(np.array([0.5, 0.25, 0.75]), np.array([2, 3, 1]), np.array([0, 1, 2])).tolist()
-        [0.0, 0.75, 1.25]
-    """
+    """Return the sum of the values of rows whose place is at most each of some numbers of visits."""
     sums = np.append(0.0, np.cumsum(np.bincount(places - 1, values)))
     return np.asarray(sums[np.minimum(visits, len(sums) - 1)])

@@ -12,20 +12,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ltr.answer.answer import Answer
-from ltr.answer.drawing import (
-    ABOVE,
-    BELOW,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    figure,
-    round_ticks,
-    scale,
-    ticks_below,
-    ticks_left,
-    upright,
-)
+from ltr.answer.drawing import Chart, round_ticks
 from ltr.answer.evidence import Interval
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.display.pictures import letters, shortened
@@ -35,44 +22,39 @@ _NAME = 18  # letters of a row's name in a terminal
 
 
 def number(value: float) -> str:
-    """Return a number of hits or rows: whole from 10 on, with one digit below.
-
-    Examples:
-        >>> number(48.3), number(0.44), number(8.0), number(1234.0)
-        ('48', '0.4', '8', '1,234')
-    """
+    """Return a number of hits or rows: ``1,234``, whole from 10 on, with one digit below: ``0.4``."""
     return f"{value:,.0f}" if abs(value) >= 9.95 else f"{value:.1f}".removesuffix(".0")
 
 
 def percent(share: float) -> str:
-    """Return a share in percent, with one digit below 2 %.
-
-    Examples:
-        >>> percent(0.62), percent(0.004), percent(1.0)
-        ('62 %', '0.4 %', '100 %')
-    """
+    """Return a share in percent: ``62 %``, with one digit below 2 %."""
     return f"{100 * share:.1f} %" if 0 < share < 0.02 else f"{100 * share:.0f} %"
 
 
 def headline(answer: Answer) -> str:
     """Return the answer in a sentence or two: how many hits to expect, and how many otherwise."""
-    first = (
-        f"Visit the first {answer.asked} of each of {answer.queries:,} queries, {answer.visits:,} rows in all"
-        if answer.queries is not None
-        else f"Visit {'' if answer.known else 'these '}{answer.visits:,}"
-        + (f" of {answer.rows:,} rows like these" if answer.known else "")
-    )
-    expected = answer.expected
-    found = f"{first}: expect {_hits(expected.value)} (90 %: {number(expected.low)} to {number(expected.high)})."
+    first = f"these {answer.visits:,}"
+    if answer.queries is not None:
+        first = f"the first {answer.asked} of each of {answer.queries:,} queries, {answer.visits:,} rows in all"
+    elif answer.known:
+        first = f"{answer.visits:,} of {answer.rows:,} rows like these"
+    found = f"Visit {first}: expect {_hits(answer.expected.value)}{_range(answer.expected)}."
     if answer.today is None:
         return f"{found} By chance you find {number(answer.chance)}."
-    return (
-        f"{found} By {answer.learned.today} you find {number(answer.today.value)}, by chance {number(answer.chance)}."
-    )
+    today = f"By {answer.learned.today} you find {number(answer.today.value)}"
+    return f"{found} {today}, by chance {number(answer.chance)}."
 
 
 def _hits(value: float) -> str:
     return f"{number(value)} hit{'' if number(value) == '1' else 's'}"
+
+
+def _range(value: Interval) -> str:
+    return f" (90 %: {number(value.low)} to {number(value.high)})"
+
+
+def _share(value: Interval) -> str:
+    return f"{percent(value.value)} ({percent(value.low)} to {percent(value.high)})"
 
 
 def _about(answer: Answer) -> str:
@@ -92,21 +74,18 @@ def _about(answer: Answer) -> str:
 
 def _constraints(answer: Answer) -> list[str]:
     """Return that the constraints hold, what they cost, and what came of demands; nothing without any."""
-    demands = [
-        f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in answer.learned.demands
-    ]
-    if demands and (free := answer.unconstrained) is not None and not answer.learned.constraints:
-        demands.append(
-            f"Under the demands expect {_hits(answer.expected.value)}; without them {number(free.value)}{_range(free)}."
-        )
-    if not (told := answer.learned.constraints):
-        return [" ".join(demands)] if demands else []
-    said = f"The fitted ranking was checked and satisfies the constraints: {'; '.join(told)}."
-    if (free := answer.unconstrained) is not None:
-        all_of_them = told[0].partition(" (")[0] if len(told) == 1 and told[0].startswith("at most ") else "them"
-        with_them = f"With {all_of_them} expect {_hits(answer.expected.value)}"
-        said += f" {with_them}; without constraints {number(free.value)}{_range(free)}."
-    return [" ".join([said, *demands])]
+    learned, free, said = answer.learned, answer.unconstrained, list[str]()
+    demands = [f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in learned.demands]
+    price = "" if free is None else f"expect {_hits(answer.expected.value)}; without"
+    if learned.constraints:
+        said = [f"The fitted ranking was checked and satisfies the constraints: {'; '.join(learned.constraints)}."]
+        one = learned.constraints[0].partition(" (")[0] if len(learned.constraints) == 1 else ""
+        if free is not None:
+            them = one if one.startswith("at most ") else "them"
+            said.append(f"With {them} {price} constraints {number(free.value)}{_range(free)}.")
+    elif demands and free is not None:
+        demands.append(f"Under the demands {price} them {number(free.value)}{_range(free)}.")
+    return [" ".join([*said, *demands])] if said or demands else []
 
 
 def _record(answer: Answer) -> list[str]:
@@ -128,10 +107,8 @@ def _record(answer: Answer) -> list[str]:
         f"{_share(found.recall)} of all hits, and {found.lift.value:.1f} times as many as by chance "
         f"({found.lift.low:.1f} to {found.lift.high:.1f})."
     ]
-    if found.today is not None and found.more is not None:
-        more = found.more
-        than = "more" if more.value >= 0 else "fewer"
-        sides = (more.low, more.high) if more.value >= 0 else (-more.high, -more.low)
+    if found.today is not None and (more := found.more) is not None:
+        than, sides = ("more", (more.low, more.high)) if more.value >= 0 else ("fewer", (-more.high, -more.low))
         said.append(
             f"{today} found {number(found.today.value)} by as many visits: the ranking found "
             f"{number(abs(more.value))} {than} (90 %: {number(sides[0])} to {number(sides[1])})."
@@ -139,22 +116,10 @@ def _record(answer: Answer) -> list[str]:
     return said
 
 
-def _share(value: Interval) -> str:
-    return f"{percent(value.value)} ({percent(value.low)} to {percent(value.high)})"
-
-
-def _range(value: Interval) -> str:
-    return f" (90 %: {number(value.low)} to {number(value.high)})"
-
-
 def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
     """Return rows of a table: the predicted chance, the observed share, the number of rows."""
     return [
-        (
-            percent(one.predicted),
-            f"{percent(one.observed)} ({percent(one.low)} to {percent(one.high)})",
-            f"{one.rows:,}",
-        )
+        (percent(one.predicted), _share(Interval(one.observed, one.low, one.high)), f"{one.rows:,}")
         for one in answer.learned.reliability[::-1]
     ]
 
@@ -168,14 +133,10 @@ def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
     at = sorted({min(range(len(curve.visits)), key=lambda i: abs(curve.visits[i] - want)) for want in wanted} - {0})
-    heads = [
-        each,
-        "hits",
-        *([] if curve.today is None else [f"by {_short(answer.learned.today or '', 20)}"]),
-        "by chance",
-    ]
-    lines = [curve.ranking, *([] if curve.today is None else [curve.today]), curve.chance]
-    return tuple(heads), [(f"{curve.visits[i]:,}", *(number(line[i]) for line in lines)) for i in at]
+    lines = {"hits": curve.ranking}
+    lines |= {} if curve.today is None else {f"by {_short(answer.learned.today or '', 20)}": curve.today}
+    lines["by chance"] = curve.chance
+    return (each, *lines), [(f"{curve.visits[i]:,}", *(number(line[i]) for line in lines.values())) for i in at]
 
 
 def _short(text: str, most: int) -> str:
@@ -187,26 +148,23 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
     width = max(40, width)
 
     def folded(text: str, begin: str = "", indent: str = "") -> str:
-        return "\n".join(
-            textwrap.wrap(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
-        )
+        return textwrap.fill(text, width, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 
-    parts = [
-        folded(text) for text in (f"{headline(answer)} {answer.learned.method}", *_constraints(answer), _about(answer))
-    ]
-    if warnings := [*answer.warnings, *answer.learned.warnings]:
-        parts.append("\n".join(["Before you act:", *(folded(one, "- ", "  ") for one in warnings)]))
+    def notes(title: str, texts: Sequence[str]) -> list[str]:
+        return ["\n".join([title, *(folded(one, "- ", "  ") for one in texts)])] if texts else []
+
+    first = (f"{headline(answer)} {answer.learned.method}", *_constraints(answer), _about(answer))
+    parts = [*map(folded, first), *notes("Before you act:", [*answer.warnings, *answer.learned.warnings])]
     parts.append("\n".join(_list_lines(answer, width, shown)))
     if (left := answer.visits - shown) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
-    parts += [folded(text) for text in _record(answer)]
-    parts += [folded(" ".join(found.sentences)) for _, found in _proven(answer)]
-    parts.append(
-        _table("Predicted and observed share of hits among those rows:", _RELIABILITY, _reliability(answer), width)
-    )
-    if answer.learned.notes:
-        parts.append("\n".join(["About the table:", *(folded(one, "- ", "  ") for one in answer.learned.notes)]))
+    parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for _, found in _proven(answer))]
+    chances = "Predicted and observed share of hits among those rows:"
+    parts += [
+        _table(chances, _RELIABILITY, _reliability(answer), width),
+        *notes("About the table:", answer.learned.notes),
+    ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -297,18 +255,13 @@ def _curve(answer: Answer) -> str:
     lines |= {} if curve.today is None else {"today": (learned.today or "today", curve.today)}
     lines["chance"] = ("chance", curve.chance)
     most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *(max(line) for _, line in lines.values()))
-    high = HEIGHT - ABOVE - BELOW
-    x, y = scale(0, most_x, LEFT, WIDTH - RIGHT), scale(0, most_y, ABOVE + high, ABOVE)
     each = "visits of each query" if answer.queries is not None else "visits"
-    parts = [
-        *ticks_left(y, round_ticks(most_y), number),
-        *ticks_below(x, round_ticks(most_x, whole=True), high, HEIGHT, each),
-        upright(x(min(answer.asked, most_x)), high),
-    ]
+    chart = Chart((0, most_x), (0, most_y))
+    chart.ticks_left(round_ticks(most_y), number)
+    chart.ticks_below(round_ticks(most_x, whole=True), each)
+    chart.upright(min(answer.asked, most_x))
     for kind, (_, line) in reversed(lines.items()):
-        points = " ".join(f"{x(v):.1f},{y(h):.1f}" for v, h in zip(curve.visits, line, strict=True))
-        parts.append(f'<polyline class="{kind}" points="{points}"/>')
-    legend = [(f'<line class="{kind}" x1="0" x2="24" y1="4" y2="4"/>', name) for kind, (name, _) in lines.items()]
+        chart.line(kind, zip(curve.visits, line, strict=True))
+    legend = [(kind, name) for kind, (name, _) in lines.items()]
     caption = f"Hits to expect; the upright line marks {answer.asked:,} {each}."
-    label = f"Hits to expect by number of visits. {headline(answer)}"
-    return figure(parts, HEIGHT, legend, caption, label)
+    return chart.html(legend, caption, f"Hits to expect by number of visits. {headline(answer)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Self
 
 __all__ = ["Plain"]
 
@@ -22,11 +22,12 @@ class Plain:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
         """Return what `to_dict` described; raise ValueError for another object."""
+        from pydantic import TypeAdapter
+
         try:
-            made: Self = _made(cls, given)
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise ValueError(f"not {cls._WHAT}: {error!s:.200}") from error
-        return made
+            return TypeAdapter(cls).validate_python(given)
+        except ValueError as error:
+            raise ValueError(f"not {cls._WHAT}: {' '.join(str(error).split()):.200}") from error
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 (a field)
@@ -35,20 +36,3 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a field)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: _plain(own) for name, own in value._asdict().items()}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _made(kind: Any, value: Any) -> Any:  # noqa: ANN401 (the type of a field, and its JSON)
-    """Return a value of JSON as the type that it had."""
-    arguments = get_args(kind)
-    if type(None) in arguments:
-        return None if value is None else _made(arguments[0], value)
-    if get_origin(kind) is tuple:
-        kinds = arguments[:1] * len(value) if arguments[-1] is ... else arguments
-        return tuple(_made(own, one) for own, one in zip(kinds, value, strict=True))
-    if dataclasses.is_dataclass(kind) or hasattr(kind, "_asdict"):
-        names = kind._fields if hasattr(kind, "_fields") else [field.name for field in dataclasses.fields(kind)]
-        if set(value) != set(names):
-            raise ValueError(f"it must hold {', '.join(names)}, got {', '.join(map(str, value))}")
-        types = get_type_hints(kind)
-        return kind(**{name: _made(types[name], value[name]) for name in names})
-    return value

@@ -5,25 +5,10 @@ Data that files keep, with the sentences, tables and drawings that pages show.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
-from ltr.answer.drawing import (
-    ABOVE,
-    BELOW,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    WIDTH,
-    figure,
-    round_ticks,
-    scale,
-    ticks_below,
-    ticks_left,
-    upright,
-)
+from ltr.answer.drawing import HIGH, Chart, round_ticks
 from ltr.answer.plain import Plain
 
 __all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
@@ -122,15 +107,10 @@ class RowRanges(Plain):
     @property
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headings and cells of a table of the rows in the order of their places."""
-        cells: list[tuple[str, ...]] = [
-            (
-                str(self.place[at]),
-                str(self.rows[at]),
-                f"{self.best[at]} to {self.worst[at]}",
-                "exact" if self.exact[at] else "at most this wide",
-            )
-            for at in self._order
-        ]
+        cells: list[tuple[str, ...]] = []
+        for at in self._order:
+            known = "exact" if self.exact[at] else "at most this wide"
+            cells.append((str(self.place[at]), str(self.rows[at]), f"{self.best[at]} to {self.worst[at]}", known))
         return ("place", "row", "may be at", "range"), cells
 
     @property
@@ -138,28 +118,19 @@ class RowRanges(Plain):
         """The picture: a bar for the range of each row, and a dot for its place, the first rows on top."""
         step = -(-len(self.rows) // _DRAWN)
         drawn = self._order[::step]
-        most, thick = max(self.worst, default=1), max(1.2, min(7.0, 360 / max(1, len(drawn))))
-        high = thick * len(drawn)
-        height = ABOVE + high + BELOW
-        x = scale(0.5, most + 0.5, LEFT, WIDTH - RIGHT)
-        parts = ticks_below(x, [1, *round_ticks(most, whole=True)[1:]], high, height, "place")
+        most, thick = max(self.worst, default=1), max(1.2, min(7.0, 2 * HIGH / max(1, len(drawn))))
+        chart = Chart((0.5, most + 0.5), (max(1, len(drawn)), 0), high=thick * len(drawn))
+        chart.ticks_below([1, *round_ticks(most, whole=True)[1:]], "place")
         for line, at in enumerate(drawn):
-            top = ABOVE + line * thick
             title = f"row {self.rows[at]}: place {self.place[at]}, from {self.best[at]} to {self.worst[at]}"
-            left, right = x(self.best[at] - 0.5), x(self.worst[at] + 0.5)
-            parts.append(
-                f'<rect class="{"range" if self.exact[at] else "wider"}" x="{left:.1f}" y="{top + 0.1 * thick:.1f}" '
-                f'width="{right - left:.1f}" height="{0.8 * thick:.1f}"><title>{escape(title)}</title></rect>'
-            )
-            parts.append(_dot(x(self.place[at]), top + thick / 2, thick / 3))
-        parts.append(upright(x(self.first + 0.5), high))
-        legend = [('<rect class="range" x="0" y="1" width="24" height="6"/>', "range")]
-        if not all(self.exact):
-            legend.append(('<rect class="wider" x="0" y="1" width="24" height="6"/>', "at most this wide"))
-        legend.append((_dot(12, 4, 3), "place of the ranker"))
+            kind, ends = "range" if self.exact[at] else "wider", (self.best[at] - 0.5, self.worst[at] + 0.5)
+            chart.bar(kind, ends, (line + 0.9, line + 0.1), title)
+            chart.dot(self.place[at], line + 0.5, thick / 3)
+        chart.upright(self.first + 0.5)
+        legend = [("range", "range"), ("wider", "at most this wide"), ("own", "place of the ranker")]
         some = "" if step == 1 else f" Every {step}th row is drawn."
         told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
-        return figure(parts, height, legend, told)
+        return chart.html([key for key in legend if key[0] != "wider" or not all(self.exact)], told)
 
 
 @dataclass(frozen=True)
@@ -217,15 +188,10 @@ class ListFront(Plain):
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Headings and cells of a table of the points."""
         ours, other = self.names
-        cells: list[tuple[str, ...]] = [
-            (
-                f"{point.second:.4g}",
-                f"{point.first:.5g}",
-                _percent(point.price),
-                "proven" if point.proven else f"at most {point.first_bound:.5g}",
-            )
-            for point in self.points
-        ]
+        cells: list[tuple[str, ...]] = []
+        for one in self.points:
+            proof = "proven" if one.proven else f"at most {one.first_bound:.5g}"
+            cells.append((f"{one.second:.4g}", f"{one.first:.5g}", _percent(one.price), proof))
         return (other, ours, "price", "proof"), cells
 
     @property
@@ -234,40 +200,29 @@ class ListFront(Plain):
         ours, other = self.names
         seconds, firsts = [point.second for point in self.points], [point.first for point in self.points]
         bounds = [max(point.first, point.first_bound) for point in self.points]
-        high = HEIGHT - ABOVE - BELOW
-        x = scale(*_apart(min(seconds), max(seconds)), LEFT + 14, WIDTH - RIGHT - 10)
-        y = scale(*_apart(min(firsts), max(bounds)), ABOVE + high - 6, ABOVE + 6)
-        parts = ticks_below(x, _ends(seconds), high, HEIGHT, other)
-        parts += ticks_left(y, _ends(firsts), lambda value: f"{value:.4g}")
-        steps = []
-        for at, point in enumerate(self.points):
-            steps += [] if at == 0 else [f"{x(self.points[at - 1].second):.1f},{y(point.first):.1f}"]
-            steps.append(f"{x(point.second):.1f},{y(point.first):.1f}")
-        parts.append(f'<polyline class="ranking" points="{" ".join(steps)}"/>')
+        chart = Chart(_around(seconds), _around([*firsts, *bounds]))
+        chart.ticks_below([min(seconds), max(seconds)], other)
+        chart.ticks_left(sorted({min(firsts), max(firsts)}), lambda value: f"{value:.4g}")
+        steps = [(seconds[0], firsts[0])]
+        for before, point in zip(self.points, self.points[1:], strict=False):
+            steps += [(before.second, point.first), (point.second, point.first)]
+        chart.line("ranking", steps)
         for point, bound in zip(self.points, bounds, strict=True):
-            across, title = x(point.second), f"{other} {point.second:.4g}: {ours} {point.first:.5g}"
             if not point.proven and bound > point.first:
-                ends = f'y1="{y(bound):.1f}" y2="{y(point.first):.1f}"'
-                parts.append(f'<line class="plan" x1="{across:.1f}" x2="{across:.1f}" {ends}/>')
-            parts.append(_dot(across, y(point.first), 3, title))
-        legend = [(_dot(12, 4, 3), f"{ours} reached")]
+                chart.line("plan", [(point.second, point.first), (point.second, bound)])
+            title = f"{other} {point.second:.4g}: {ours} {point.first:.5g}"
+            chart.dot(point.second, point.first, 3, title)
+        legend = [("own", f"{ours} reached")]
         if not all(point.proven for point in self.points):
-            legend.append(('<line class="plan" x1="12" x2="12" y1="0" y2="8"/>', "at most"))
-        return figure(parts, HEIGHT, legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set.")
+            legend.append(("plan", "at most"))
+        return chart.html(legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set.")
 
 
 def _percent(share: float) -> str:
     return "nothing" if share <= 1e-9 else f"{100 * share:.2g} %"
 
 
-def _apart(low: float, high: float) -> tuple[float, float]:
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _ends(values: Sequence[float]) -> list[float]:
-    return sorted({min(values), max(values)})
-
-
-def _dot(x: float, y: float, radius: float, title: str = "") -> str:
-    said = f"<title>{escape(title)}</title>" if title else ""
-    return f'<circle class="own" cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}">{said}</circle>'
+def _around(values: list[float]) -> tuple[float, float]:
+    """Return ends of an axis a little beyond values."""
+    room = 0.05 * (max(values) - min(values)) or 0.5
+    return min(values) - room, max(values) + room

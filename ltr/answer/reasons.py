@@ -38,12 +38,7 @@ class Typical:
 
 @dataclass(frozen=True)
 class Reason:
-    """A cell that puts a row where it is.
-
-    Examples:
-        >>> print(Reason("visits_last_month", "9", "2"))
-        visits_last_month = 9 (typically 2)
-    """
+    """A cell that puts a row where it is, such as ``visits_last_month = 9 (typically 2)``."""
 
     column: str
     value: str
@@ -58,16 +53,7 @@ _EMPTY = "empty"
 
 
 def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> tuple[Typical, ...]:
-    """Return the typical cell of each column of the labelled rows, given how these become features.
-
-    Examples:
-        >>> from ltr.data import TablePreparation
-        >>> table = {"age": ["31", "58", "40", "", "63"], "mode": ["bus", "car", "bus", "bus", "car"]}
-        >>> columns = {name: Column(name, cells) for name, cells in table.items()}
-        >>> encodings = TablePreparation().fit(table).encodings_
-        >>> [(one.column, one.text) for one in typical_cells(columns, encodings)]
-        [('age', '40'), ('mode', 'bus')]
-    """
+    """Return the typical cell of each column of the labelled rows, given how these become features."""
     found, at = [], 0
     for one in encodings:
         column = one.read(columns[one.column])
@@ -78,13 +64,7 @@ def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) 
 
 
 def cell_text(column: Column, row: int) -> str:
-    """Return a cell as it stands in the table, in one short line; ``"empty"`` where it is missing.
-
-    Examples:
-        >>> column = Column("dose", [0.30000000000000004, None])
-        >>> cell_text(column, 0), cell_text(column, 1)
-        ('0.3', 'empty')
-    """
+    """Return a cell as it stands in the table, in one short line: ``"0.3"``; ``"empty"`` where it is missing."""
     text: str = column.texts[row]
     if column.missing[row] or not text:
         return _EMPTY
@@ -98,30 +78,22 @@ def cell_text(column: Column, row: int) -> str:
 
 def effects(features: FloatArray, typical: Sequence[Typical], scores_of: Callable[[FloatArray], Any]) -> FloatArray:
     """Return by how much the score of each row falls where the cell of each column is the typical one, (n, columns)."""
-    n, found = len(features), np.zeros((len(features), len(typical)))
-    if n == 0 or not typical:
-        return found
-    own = np.asarray(scores_of(features))
+    found = np.zeros((len(features), len(typical)))
+    own = np.asarray(scores_of(features)) if found.size else found
     waiting: list[tuple[int, IntArray, FloatArray]] = []
-
-    def score() -> None:
-        scores = np.asarray(scores_of(np.concatenate([changed for *_, changed in waiting])))
-        for column, rows, changed in waiting:
-            found[rows, column] = own[rows] - scores[: len(changed)]
-            scores = scores[len(changed) :]
-        waiting.clear()
-
     for at, cell in enumerate(typical):
         held = slice(cell.first, cell.first + len(cell.features))
         rows = np.flatnonzero((features[:, held] != np.array(cell.features)).any(axis=1))
         changed = features[rows].copy()
         changed[:, held] = cell.features
-        if len(rows):
-            waiting.append((at, rows, changed))
-        if sum(len(some) for *_, some in waiting) > _BATCH:
-            score()
-    if waiting:
-        score()
+        waiting.append((at, rows, changed))
+        many = sum(len(some) for *_, some in waiting)
+        if many > _BATCH or (many and at == len(typical) - 1):
+            scores = np.asarray(scores_of(np.concatenate([some for *_, some in waiting])))
+            for column, own_rows, some in waiting:
+                found[own_rows, column] = own[own_rows] - scores[: len(some)]
+                scores = scores[len(some) :]
+            waiting.clear()
     return found
 
 

@@ -1,7 +1,7 @@
 """Differentiable losses of ranked lists: ``loss(scores, labels, *, mask=None, weight=None, qid=None)``.
 
-All of them keep the contract in `ltr.losses.contract`. Each is an nn.Module with its options as keyword arguments,
-also comes as a function, and prints as the string that `parse_loss` reads. `ltr.losses.functions` has the formulas of
+All of them keep the contract in `ltr.losses.contract`. Each is an nn.Module with its options as keyword arguments
+and prints as the string that `parse_loss` reads. `ltr.losses.functions` has the formulas of
 pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 """
 
@@ -13,11 +13,6 @@ from ltr.losses.likelihoods import (
     ListNetLoss,
     LogisticLoss,
     SoftmaxLoss,
-    kl_loss,
-    list_mle_loss,
-    list_net_loss,
-    logistic_loss,
-    softmax_loss,
 )
 from ltr.losses.pairwise import (
     InnerName,
@@ -28,15 +23,9 @@ from ltr.losses.pairwise import (
     PairwiseSquaredHingeLoss,
     PNormPushLoss,
     RankNetLoss,
-    margin_mse_loss,
-    p_norm_push_loss,
-    pairwise_exponential_loss,
-    pairwise_hinge_loss,
-    pairwise_squared_hinge_loss,
-    ranknet_loss,
 )
 from ltr.losses.parsing import parse_loss
-from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss, lambda_loss, smooth_statistic_loss
+from ltr.losses.statistic import LambdaLoss, SmoothStatisticLoss
 
 __all__ = [
     "InnerName",
@@ -58,18 +47,5 @@ __all__ = [
     "Reduction",
     "SmoothStatisticLoss",
     "SoftmaxLoss",
-    "kl_loss",
-    "lambda_loss",
-    "list_mle_loss",
-    "list_net_loss",
-    "logistic_loss",
-    "margin_mse_loss",
-    "p_norm_push_loss",
-    "pairwise_exponential_loss",
-    "pairwise_hinge_loss",
-    "pairwise_squared_hinge_loss",
     "parse_loss",
-    "ranknet_loss",
-    "smooth_statistic_loss",
-    "softmax_loss",
 ]

@@ -13,8 +13,8 @@ from ltr.lists import Lists
 def item_weights(lists: Lists) -> tuple[Tensor, Tensor | None]:
     """Return the weight of each item divided by the largest of its list, and that largest weight, without gradients.
 
-    Products and sums of weights may leave the floating point range; those of divided weights do not. If no weights are
-    given, all are 1 and the largest is None. Padding has the weight 0.
+    Products and sums of divided weights stay within the range. Without weights, all are 1 and the largest is None.
+    Padding has the weight 0.
     """
     if lists.weight is None:
         return lists.mask.to(lists.scores.dtype), None
@@ -49,10 +49,7 @@ def may_overflow(scores: object) -> bool:
 
 
 def without_overflow(scores: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return scores in float32 with 0 in place of those that are not finite, and a 0 that is NaN where one of these is.
-
-    So is the gradient of that number in these scores; that in all others is 0. Padding does not matter.
-    """
+    """Return scores in float32, 0 where not finite, and a 0 that is NaN, with its gradient, where a real one was."""
     scores = scores.float() if scores.dtype == torch.float16 else scores
     finite = scores.detach().isfinite()
     bad = ~finite if mask is None or mask.shape != scores.shape else ~finite & mask
@@ -74,13 +71,11 @@ def weighted_lists(values: Tensor, weights: Tensor, reduction: str) -> Tensor:
 
 
 def kept_logsumexp(terms: Tensor, keep: Tensor, dim: int | tuple[int, ...]) -> Tensor:
-    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept.
-
-    The gradient is computed from terms measured from the largest, so that each share of the sum is exact.
-    """
+    """Return the ``log sum exp`` over the kept terms, which are finite; 0 with gradient 0 if none is kept."""
     largest = terms.detach().masked_fill(~keep, -math.inf).amax(dim, keepdim=True)
     none = largest == -math.inf
     largest = largest.masked_fill(none, 0.0)
+    # terms are measured from the largest, so that each share of the sum, and so the gradient, is exact
     rest = torch.where(keep, terms - largest, torch.zeros_like(largest).masked_fill(~none, -math.inf))
     total = torch.logsumexp(rest, dim, keepdim=True) + largest
     return total.masked_fill(none, 0.0).squeeze(dim)
@@ -108,8 +103,7 @@ def logsumexp(terms: Tensor) -> Tensor:
 def log_sum_exp(terms: Tensor, log_weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return the ``log sum exp`` of weighted terms along the last axis in two parts: the excess, and the largest term.
 
-    Added to a large term, the excess would lose its digits. Terms of weight 0 do not count; without others the parts
-    are -inf and 0.
+    Added to a large term, the excess would lose its digits. Without a term of positive weight they are -inf and 0.
     """
     keep = log_weight > -math.inf
     largest = terms.detach().masked_fill(~keep, -math.inf).amax(-1, keepdim=True)
@@ -154,10 +148,7 @@ class _WithGradientOf(torch.autograd.Function):
 
 
 def bounded(terms: Tensor) -> Tensor:
-    """Return terms clamped to an eighth of the floating point range, with their gradient unchanged.
-
-    Terms of a sum in logarithms must be finite because the difference of two infinite ones is NaN.
-    """
+    """Return terms clamped to an eighth of the range, with their gradient: a difference of infinite ones is NaN."""
     largest = torch.finfo(terms.dtype).max / 8
     return with_gradient_of(terms.detach().clamp(-largest, largest), terms)
 

@@ -18,18 +18,16 @@
   of its list. `ltr.lists` says how weights of rows become both kinds of weights.
 * Padding, the order of the items and the other lists of a batch never change the value of a list.
 * Half precision is raised to float32 and autocast is off inside.
-* Scores must be finite; others raise an error, except for float16, which a network overflows easily: for scores of
-  that type, and inside of autocast to it, value and gradient are then NaN, so that torch's ``GradScaler`` skips the
-  step and lowers its scale. Otherwise a value is never NaN. It is infinite if it exceeds the floating point
-  range, and may be infinite if the loss of one pair, or the sum before a mean is taken, does. The gradient is always
-  finite: the slopes of pairs stop growing at the end of the range, so it points downhill even there.
+* Scores must be finite; others raise an error, except for float16 and inside of autocast to it, where value and
+  gradient are then NaN, so that torch's ``GradScaler`` skips the step. Otherwise a value is never NaN. It is infinite
+  if it exceeds the floating point range, and may be if the loss of one pair, or the sum before a mean is taken, does.
+  The gradient is always finite: the slopes of pairs stop growing at the end of the range, so it points downhill.
 """
 
 from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Callable
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
@@ -65,8 +63,7 @@ class RankingLoss(nn.Module, abc.ABC):
     continuous: ClassVar[bool] = True
     """Whether the loss is a continuous function of the scores; a loss with jumps has no slope where all scores tie."""
     signed: ClassVar[bool] = False
-    """Whether labels of a floating point type may be negative, as a teacher's scores are: the loss compares labels or
-    takes their differences. A negative label of an integer type marks padding and is refused."""
+    """Whether labels of a floating point type may be negative, as a teacher's scores are."""
     compiled: ClassVar[str | None] = None
     """Name of the compiled pass over the items of lists of any length; None for a loss without one."""
     short: ClassVar[int] = 128
@@ -74,7 +71,7 @@ class RankingLoss(nn.Module, abc.ABC):
     few: ClassVar[int] = 500_000
     """Number of pairs of all lists together up to which the loss also does so for longer lists."""
     few_on_gpu: ClassVar[int] = 64_000_000
-    """The same on a GPU, which takes longer to start the many steps of other ways than to visit so many pairs."""
+    """The same on a GPU, where the many steps of other ways take longer to start."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
@@ -143,10 +140,7 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.has_few_pairs(length, pairs) or (lists.scores.is_cuda and pairs <= self.few_on_gpu)
 
     def has_few_pairs(self, longest: int, pairs: float, *, times: int = 1) -> bool:
-        """Return whether there is nothing faster than to visit all pairs, in code that is so many `times` as fast.
-
-        Pairs are counted by the sum of the squared lengths of lists, as in `native`.
-        """
+        """Return whether to visit all pairs is fastest, in code that is so many `times` as fast; see `native`."""
         return longest <= times * self.short or pairs <= times * self.few
 
     @abc.abstractmethod
@@ -166,10 +160,7 @@ class RankingLoss(nn.Module, abc.ABC):
         return self.native(longest, pairs, equal=equal, weighted=weighted)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
-        """Return the slopes of lists for which there is no compiled form, and their curvatures, ``(lists, items)``.
-
-        See `ltr.losses.derivatives`.
-        """
+        """Return slopes and curvatures, see `ltr.losses.derivatives`, of lists without a compiled form."""
         raise NotImplementedError(
             f"{self.key} has no second derivatives: define derivatives_of(lists), or take another loss"
         )
@@ -197,10 +188,7 @@ class RankingLoss(nn.Module, abc.ABC):
     ) -> Tensor:
         """Return the loss of the lists: 0-D, or one per list, with qid in the order in which ids first appear.
 
-        Args:
-            scores: floating point, ``(*batch, list)``.
-            labels: relevance, same shape; may be negative where the loss is `signed`.
-            mask, weight, list_weight, qid: see the contract at the top of this module.
+        Scores and labels are ``(*batch, list)``; all arguments are those of the contract at the top of this module.
 
         Raises:
             TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
@@ -284,21 +272,3 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def __str__(self) -> str:
         return self.name
-
-
-def as_function(loss: type[nn.Module], name: str) -> Callable[..., Tensor]:
-    """Return a loss as a function, called with scores, labels and the options of the loss as keywords."""
-    call = inspect.signature(loss.forward)
-    inputs = list(call.parameters.values())[1:]
-
-    def function(*items: Tensor, **given: Any) -> Tensor:  # noqa: ANN401 - checked by the loss
-        about_items = {x.name: given.pop(x.name) for x in inputs if x.name in given}
-        value: Tensor = loss(**given)(*items, **about_items)
-        return value
-
-    options = [x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(loss).parameters.values()]
-    function.__signature__ = call.replace(parameters=[*inputs, *options])  # type: ignore[attr-defined]
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = loss.__module__
-    function.__doc__ = f"Return the `{loss.__name__}` of lists, with its options as keywords."
-    return function

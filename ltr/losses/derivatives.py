@@ -25,7 +25,7 @@ draws, whose Hessian ``diag Q - Q Q^T`` is a sum of such pairs). So a step of ``
 quadratic model at the scores, for every learning rate η <= 1, also where it is taken in all items or leaves at once.
 
 Lists that are short or have a kernel for items alone are computed by the C++ core (`ltr/native/losses.h`), the others
-by the near-linear sums of `ltr.losses.transforms`: pairs are never stored.
+by the near-linear sums of `ltr.losses.transforms`.
 """
 
 from __future__ import annotations
@@ -43,12 +43,8 @@ def derivatives(
 ) -> tuple[Tensor, Tensor]:
     """Return the slope and the curvature of each item's list value in its score: both float64, (items,).
 
-    Args:
-        loss: the loss; its `reduction` plays no part, as there is one value per list.
-        scores: (items,).
-        labels: relevance, (items,).
-        qid: integers, the list of each item, (items,), in any order.
-        weight: nonnegative weight of each item, (items,).
+    All tensors are (items,): scores, labels, `qid`, the list of each item, in any order, and nonnegative weights. The
+    `reduction` of the loss plays no part.
 
     Raises:
         NotImplementedError: a loss of one's own without second derivatives.

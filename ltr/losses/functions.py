@@ -1,19 +1,8 @@
 r"""Pair functions: the loss φ(z) of a pair of items as a function of its score difference ``z = s_i - s_k``.
 
-A `PairFunction` is the only place where the formula is written down. Everything else takes it from there:
-
-==========================  ======================================================================================
-method                      used by
-==========================  ======================================================================================
-`PairFunction.__call__`     the matrix of pairs, differentiated by torch; enough for a loss of your own
-`PairFunction.plan`         near-linear sums over long lists (`ltr.losses.transforms`)
-`PairFunction.derivative`   these sums, the certified optimum, objectives for boosters; by default automatic
-                            differentiation
-`PairFunction.conjugate`    the lower bound of the certified optimum (`ltr.convex`)
-`PairFunction.log`          losses that add up in logarithms (P-norm push)
-==========================  ======================================================================================
-
-`PairwiseLoss` and `PNormPushLoss` make losses of lists out of pair functions.
+A `PairFunction` is the only place where the formula is written down. The matrix of pairs takes `__call__`, near-linear
+sums over long lists `plan` and `derivative`, boosters and the certified optimum (`ltr.convex`) `derivative` and
+`conjugate`, and losses that add up in logarithms `log`.
 """
 
 from __future__ import annotations
@@ -32,7 +21,7 @@ from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
 
 
 class PairFunction(abc.ABC):
-    """A function φ of a pair's score difference z, with what is known about it.
+    """A function φ of a pair's score difference z; all methods are elementwise.
 
     Only `__call__` must be defined. The certified optimum requires a convex and nonincreasing φ.
 
@@ -41,8 +30,7 @@ class PairFunction(abc.ABC):
             never is.
         zero_from: φ is 0 at this difference and above; infinite where φ is positive everywhere.
         steepest: least upper bound of -φ'; the conjugate at -a is finite for 0 <= a <= steepest.
-        straight: whether φ is straight but for kinks; its slope then stands in for a second derivative
-            (`ltr.losses.derivatives`).
+        straight: whether φ is straight but for kinks, so that its slope stands in for a second derivative.
     """
 
     straight: ClassVar[bool] = False
@@ -52,10 +40,10 @@ class PairFunction(abc.ABC):
 
     @abc.abstractmethod
     def __call__(self, z: Tensor) -> Tensor:
-        """Return φ(z), elementwise and differentiable."""
+        """Return φ(z), differentiable."""
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
-        """Return the derivative of φ of the given order, elementwise; order 0 is φ itself."""
+        """Return the derivative of φ of the given order; order 0 is φ itself."""
         if order == 0:
             return self(z)
         with torch.enable_grad():
@@ -68,11 +56,11 @@ class PairFunction(abc.ABC):
         return value.detach()
 
     def conjugate(self, a: Tensor) -> Tensor:
-        """Return the convex conjugate ``φ*(-a) = max over z of -a z - φ(z)`` for 0 <= a <= `steepest`, elementwise."""
+        """Return the convex conjugate ``φ*(-a) = max over z of -a z - φ(z)`` for 0 <= a <= `steepest`."""
         raise NotImplementedError(f"{type(self).__name__} has no conjugate")
 
     def log(self, z: Tensor) -> Tensor:
-        """Return log φ(z), elementwise, accurate where φ underflows."""
+        """Return log φ(z), accurate where φ underflows."""
         far = z > self.exponential_from
         return torch.where(far, -z, torch.log(self(z.masked_fill(far, 0.0))))
 
@@ -138,20 +126,11 @@ class Exponential(PairFunction):
         return -z
 
 
-@dataclass(frozen=True)
-class HingePower(PairFunction):
-    """``max(0, 1 - z)^power`` for a power of at least 1; derivatives are taken where they exist."""
+class _HingePower(PairFunction):
+    """``max(0, 1 - z)^power``; derivatives are taken where they exist."""
 
-    power: int
+    power: ClassVar[int]
     zero_from: ClassVar[float] = 1.0
-
-    def __call__(self, z: Tensor) -> Tensor:
-        """Return ``max(0, 1 - z)^power``; the derivative of a square stops growing where it leaves the range."""
-        short = F.relu(1.0 - z)
-        if self.power == 1:
-            return short
-        other = short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
-        return short * (other if self.power == 2 else other ** (self.power - 1))
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
         """Return a derivative of any order."""
@@ -167,25 +146,31 @@ class HingePower(PairFunction):
         return sorted_plan(self.power, two)
 
 
-class Hinge(HingePower):
+class Hinge(_HingePower):
     """``max(0, 1 - z)``."""
 
+    power: ClassVar[int] = 1
     straight: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
 
-    def __init__(self) -> None:
-        super().__init__(1)
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return ``max(0, 1 - z)``."""
+        return F.relu(1.0 - z)
 
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``-a``."""
         return -a
 
 
-class SquaredHinge(HingePower):
+class SquaredHinge(_HingePower):
     """``max(0, 1 - z)^2``."""
 
-    def __init__(self) -> None:
-        super().__init__(2)
+    power: ClassVar[int] = 2
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """Return ``max(0, 1 - z)^2``, whose derivative stops growing where it leaves the range."""
+        short = F.relu(1.0 - z)
+        return short * short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
 
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``a^2 / 4 - a``."""

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from ltr.checks import check_number
 from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, widened, with_gradient_of, with_small_gaps
-from ltr.losses.contract import RankingLoss, Reduction, as_function
+from ltr.losses.contract import RankingLoss, Reduction
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import list_loss
 from ltr.native import ListLoss
@@ -42,11 +42,8 @@ class _ItemLoss(RankingLoss):
 class LogisticLoss(_ItemLoss):
     """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0.
 
-    The value of a list is the (weighted) mean over its real items, or their sum with ``pairs="sum"``: items take the
-    place of pairs in the options of `RankingLoss`. A list without a real item has the value 0.
-
-    Raises:
-        ValueError: when called, a label other than 0 and 1.
+    Other labels are an error. The value of a list is the (weighted) mean over its real items, or with ``pairs="sum"``
+    their sum; without a real item it is 0.
 
     Examples:
         >>> loss = LogisticLoss()
@@ -75,17 +72,11 @@ class ListNetLoss(RankingLoss):
     ``- sum over i of  P_i log Q_i,   P = softmax(labels / temperature),  Q = softmax(scores)``
 
     over the items of a list: Q_i is the probability that i comes first if items are drawn in proportion to
-    exp(score). A list without an item has the value 0.
-
-    At temperature 1 an item of label 1 is drawn only e times as often as one of label 0; a lower temperature gives the
-    items of the list's largest label more of P.
+    exp(score). A list without an item has the value 0. The temperature, > 0, is the difference of labels at which one
+    item is drawn e times as often as another.
 
     Source: Cao, Qin, Liu, Tsai & Li, *Learning to Rank: From Pairwise Approach to Listwise Approach* (2007), at
     temperature 1.
-
-    Args:
-        reduction: as for `RankingLoss`.
-        temperature: difference of labels at which one item is drawn e times as often as another, > 0.
 
     Examples:
         >>> loss = ListNetLoss()
@@ -132,13 +123,9 @@ class KLLoss(ListNetLoss):
     Q = softmax(scores / temperature)``
 
     over the items of a list. At temperature 1 its gradient is ListNet's. The factor keeps the size of the gradient as
-    the temperature rises. The value is 0 where scores and labels differ by a constant, and labels of a floating point
-    type may be negative.
+    the temperature rises. Labels of a floating point type may be negative.
 
     Source: Hinton, Vinyals & Dean, *Distilling the Knowledge in a Neural Network* (2015).
-
-    Args:
-        reduction, temperature: as for `ListNetLoss`, of scores.
 
     Examples:
         >>> teacher = torch.tensor([0.5, -0.5])  # P = (0.7311, 0.2689)
@@ -178,11 +165,10 @@ class SoftmaxLoss(_ItemLoss):
 
     ``sum or weighted mean over i of  labels_i * -log Q_i,   Q = softmax(scores)``
 
-    over the items of a list, which in the mean have the weights `labels`. Labels may be any numbers >= 0, such as
-    1 / propensity of a click, for which ``pairs="sum"`` is unbiased. With weights w, Q_i is
-    ``exp(s_i) / sum over k of w_k exp(s_k)`` and item i counts w_i times: items that were drawn with probability q, and
-    have the weight 1 / q, estimate the sum over all items (the logQ correction). A list without a label above 0 has the
-    value 0. Options are those of `RankingLoss`, whose `pairs` are the items here.
+    over the items of a list, which in the mean have the weights `labels`: any numbers >= 0, such as 1 / propensity of a
+    click, for which ``pairs="sum"`` is unbiased. With weights w, Q_i is ``exp(s_i) / sum over k of w_k exp(s_k)`` and
+    item i counts w_i times: drawn items of weight 1 / q estimate the sum over all items (the logQ correction). A list
+    without a label above 0 has the value 0.
 
     Sources: Bruch, Wang, Bendersky & Najork, *An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
     Binary Relevance* (2019); Bengio & Senécal, *Adaptive Importance Sampling to Accelerate Training of a Neural
@@ -215,8 +201,7 @@ class ListMLELoss(_ItemLoss):
     ``sum or mean over i of  log( sum over k with labels_k <= labels_i of exp(s_k) ) - s_i``
 
     over the items i that have one of a lower label. If all labels differ, this is the Plackett-Luce likelihood; items
-    of one label are each drawn from all that are not above it (Breslow's treatment of ties). Options are those of
-    `RankingLoss`, whose `pairs` are the items that count.
+    of one label are each drawn from all that are not above it (Breslow's treatment of ties).
 
     Source: Xia, Liu, Wang, Zhang & Li, *Listwise Approach to Learning to Rank: Theory and Algorithm* (2008); Breslow,
     *Covariance Analysis of Censored Survival Data* (1974), for ties.
@@ -265,23 +250,14 @@ def _log_odds(values: Tensor, log_weight: Tensor | None, real: Tensor) -> Tensor
 
 
 def _less_running_logsumexp(scores: Tensor, log_weight: Tensor, real: Tensor, last: Tensor) -> Tensor:
-    """Return the ``log sum exp`` of the weighted scores up to `last`, minus each score; real items come first.
-
-    Large scores are first moved closer together, so that sums and their gradient keep their digits.
-    """
+    """Return the ``log sum exp`` of the weighted scores up to `last`, minus each score; real items come first."""
     # items that are not real come last; a finite number keeps their gradient 0 instead of NaN
     lowest = torch.finfo(scores.dtype).min / 4
     if not bool((scores.detach().abs() > _LARGE).any()):
         return torch.where(real, scores + log_weight, lowest).logcumsumexp(-1).gather(-1, last) - scores
+    # large scores are moved closer together, so that sums and their gradient keep their digits
     near = with_gradient_of(with_small_gaps(scores), scores.double())
     sums = torch.where(real, near + log_weight, lowest).logcumsumexp(-1).gather(-1, last)
     # the distance to the highest score that moving closer removed
     far, close = (torch.where(real, x, -math.inf).cummax(-1).values.gather(-1, last) - x for x in (scores, near))
     return (sums - near + (far.double() - close).detach()).to(scores.dtype)
-
-
-logistic_loss = as_function(LogisticLoss, "logistic_loss")
-list_net_loss = as_function(ListNetLoss, "list_net_loss")
-softmax_loss = as_function(SoftmaxLoss, "softmax_loss")
-kl_loss = as_function(KLLoss, "kl_loss")
-list_mle_loss = as_function(ListMLELoss, "list_mle_loss")

@@ -38,8 +38,7 @@ def statistic_loss(
 ) -> ListLoss | None:
     """Return the compiled loss of a rank statistic; None if it must be computed for each list apart.
 
-    That is so if its weights depend on the lengths of lists that differ, which have the length `longest` if `equal`, or
-    if it is a share of hits that is not taken as a share of its ideal value (`mean`).
+    That is so if its weights depend on lengths that are not `equal`, or for the sum (not `mean`) of shares of hits.
     """
     kind = statistic.kind
     if (kind.by not in ("rank", "position") and not equal) or (kind.counts_hits and kind.share_of and not mean):

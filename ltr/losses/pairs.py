@@ -1,7 +1,5 @@
 """Comparable pairs of items: losses of them, and the ways to add up over them.
 
-*All pairs* of a short list are a matrix (`comparable_pairs`), or one pass of a compiled kernel.
-
 *Graded lists as lists of two classes* (`two_classes`) allow sums over long lists without visiting pairs. Number the
 labels of a list upwards from 0. Two items with different numbers agree on the leading binary digits and then differ in
 one, where the higher label has 1 and the lower 0. So for each digit, the items that agree on all digits before it make

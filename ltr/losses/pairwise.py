@@ -1,19 +1,7 @@
 """Pairwise losses: a pair function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
 
-================================  ==================  ==========================================
-loss                              pair function       known as
-================================  ==================  ==========================================
-`RankNetLoss`                     log(1 + exp(-z))    RankNet, pairwise logistic
-`PairwiseHingeLoss`               max(0, 1 - z)       ranking SVM
-`PairwiseSquaredHingeLoss`        max(0, 1 - z)^2
-`PairwiseExponentialLoss`         exp(-z)             RankBoost's objective
-`MarginMSELoss`                   z^2                 distillation; z less the teacher's difference
-================================  ==================  ==========================================
-
 The P-norm push (`PNormPushLoss`) takes powers of their sums and so presses hardest on the negatives at the top of the
-list.
-
-The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights and reductions those of
+list. The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights and reductions those of
 `ltr.losses.contract`.
 """
 
@@ -39,7 +27,7 @@ from ltr.losses.arithmetic import (
     logsumexp,
     times_unit,
 )
-from ltr.losses.contract import PairsName, Reduction, as_function
+from ltr.losses.contract import PairsName, Reduction
 from ltr.losses.functions import (
     EXPONENTIAL,
     HINGE,
@@ -72,8 +60,8 @@ class PairwiseLoss(PairLoss):
     """``mean over pairs with labels_i > labels_k of φ(s_i - s_k)``; a subclass supplies φ.
 
     A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
-    `ltr.losses.functions.PairFunction`, which may also bring compiled and near-linear sums and a certified optimum.
-    Its constructor keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on.
+    `ltr.losses.functions.PairFunction`, which may also bring near-linear sums and a certified optimum. Its constructor
+    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on.
 
     Examples:
         >>> class Softened(PairwiseLoss):
@@ -142,10 +130,7 @@ class PairwiseLoss(PairLoss):
         return total.to(lists.scores.dtype)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
-        """Return slopes and second derivatives, by near-linear sums where there are any, else from all pairs.
-
-        A negative second derivative, of a function that is not convex, counts as 0.
-        """
+        """Return slopes and second derivatives, of which negative ones count as 0."""
         function = self.function or Formula(self.pair_function)
         if not self.near_linear:
             difference, share, unit = self._shares(lists)
@@ -192,7 +177,7 @@ class PairwiseLoss(PairLoss):
 
 
 class RankNetLoss(PairwiseLoss):
-    """Pairwise logistic loss ``log(1 + exp(-(s_i - s_k)))``, with the options of `PairwiseLoss`.
+    """Pairwise logistic loss ``log(1 + exp(-(s_i - s_k)))``.
 
     Source: Burges et al., *Learning to Rank using Gradient Descent* (2005).
 
@@ -208,7 +193,7 @@ class RankNetLoss(PairwiseLoss):
 
 
 class PairwiseHingeLoss(PairwiseLoss):
-    """Pairwise hinge loss ``max(0, 1 - (s_i - s_k))``, with the options of `PairwiseLoss`.
+    """Pairwise hinge loss ``max(0, 1 - (s_i - s_k))``.
 
     Source: Joachims, *Optimizing Search Engines using Clickthrough Data* (2002).
 
@@ -223,7 +208,7 @@ class PairwiseHingeLoss(PairwiseLoss):
 
 
 class PairwiseSquaredHingeLoss(PairwiseLoss):
-    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``, with the options of `PairwiseLoss`.
+    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``.
 
     It is smooth, and zero beyond a margin of 1.
 
@@ -240,7 +225,7 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
 
 class PairwiseExponentialLoss(PairwiseLoss):
-    """Pairwise exponential loss ``exp(-(s_i - s_k))``, with the options of `PairwiseLoss`.
+    """Pairwise exponential loss ``exp(-(s_i - s_k))``.
 
     It is finite whenever its mean or sum over the list is.
 
@@ -300,10 +285,10 @@ class PairwiseExponentialLoss(PairwiseLoss):
 
 
 class MarginMSELoss(PairwiseLoss):
-    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``, with the options of `PairwiseLoss`.
+    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``.
 
-    The labels y are the scores of a teacher; those of a floating point type may be negative. Pairs are those of two
-    items that the teacher tells apart. Of long lists, too, all pairs are looked at.
+    The labels y are the scores of a teacher; those of a floating point type may be negative. Of long lists, too, all
+    pairs are visited.
 
     Source: Hofstätter, Althammer, Schröder, Sertkan & Hanbury, *Improving Efficient Neural Ranking Models with
     Cross-Architecture Knowledge Distillation* (2020).
@@ -333,25 +318,18 @@ class MarginMSELoss(PairwiseLoss):
 class PNormPushLoss(PairLoss):
     r"""P-norm push: the p-th power of the pairwise losses of each negative.
 
-    With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` or
-    ``l(z) = log(1 + exp(-z))``, the value of a list is
+    With ``P_k = {i : labels_i > labels_k}``, the positives of item k, and the inner loss ``l(z) = exp(-z)`` (the
+    paper's) or, with ``inner="logistic"``, ``l(z) = log(1 + exp(-z))``, the value of a list is
 
     * ``pairs="sum"``, the paper's:  ``sum over k of  weight_k (sum over i in P_k of  weight_i l(s_i - s_k))^p``
     * ``pairs="mean"``:  the mean over all k with ``P_k`` not empty, weighted by ``weight_k``, of
       ``(mean over i in P_k, weighted by weight_i, of l(s_i - s_k))^p``.
 
-    Sums are taken in the log domain: the value is finite whenever it is representable.
+    The power p is at least 1. Sums are taken in the log domain: the value is finite whenever it is representable.
 
     Source: Rudin, *The P-Norm Push: A Simple Convex Ranking Algorithm that Concentrates at the Top of the List* (2009).
 
-    Args:
-        p: power, a finite number >= 1.
-        inner: ``"exponential"`` (the paper's) or ``"logistic"``.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"``, as above.
-
     Examples:
-        >>> import torch
         >>> loss = PNormPushLoss(p=2, pairs="sum")
         >>> scores, labels = torch.tensor([1.0, 2.0, 0.0]), torch.tensor([1, 1, 0])
         >>> round(loss(scores, labels).item(), 4)  # (exp(-1) + exp(-2))^2
@@ -391,11 +369,8 @@ class PNormPushLoss(PairLoss):
         return self._from_parts(lists, two_classes(lists, item_weights(lists)[0]))
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
-        """Return slopes, and the bound of `ltr/native/pair_losses.cpp` on second derivatives.
-
-        An item is the upper one or the lower one of all its pairs in a part, so that its slope in the part has one
-        sign: the bound is p times the sum of the sizes of these slopes.
-        """
+        """Return slopes, and the bound of `ltr/native/pair_losses.cpp` on second derivatives."""
+        # an item is the upper one or the lower one of all its pairs in a part, so that its slope there has one sign
         parts = [
             replace(part, two=replace(part.two, scores=part.two.scores.detach().requires_grad_()))
             for part in two_classes(lists, item_weights(lists)[0])
@@ -468,10 +443,7 @@ PairName = Literal["ranknet", "hinge", "squared_hinge", "exponential"]
 """The pairwise losses that losses of times and of treatments are made of."""
 
 _OF_TWO_CLASSES: dict[str, type[PairwiseLoss]] = {
-    "ranknet": RankNetLoss,
-    "hinge": PairwiseHingeLoss,
-    "squared_hinge": PairwiseSquaredHingeLoss,
-    "exponential": PairwiseExponentialLoss,
+    loss.key: loss for loss in (RankNetLoss, PairwiseHingeLoss, PairwiseSquaredHingeLoss, PairwiseExponentialLoss)
 }
 
 
@@ -534,11 +506,3 @@ def check_rows(
     if not bool(((answer == 0) | (answer == 1)).all()):
         raise ValueError(f"{name} must hold booleans, or 0 and 1, got other numbers")
     return answer.bool()
-
-
-ranknet_loss = as_function(RankNetLoss, "ranknet_loss")
-pairwise_hinge_loss = as_function(PairwiseHingeLoss, "pairwise_hinge_loss")
-pairwise_squared_hinge_loss = as_function(PairwiseSquaredHingeLoss, "pairwise_squared_hinge_loss")
-pairwise_exponential_loss = as_function(PairwiseExponentialLoss, "pairwise_exponential_loss")
-margin_mse_loss = as_function(MarginMSELoss, "margin_mse_loss")
-p_norm_push_loss = as_function(PNormPushLoss, "p_norm_push_loss")

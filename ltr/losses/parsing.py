@@ -59,14 +59,11 @@ _ELSEWHERE = {
 def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
 
-    Args:
-        text: a key of `LOSSES`, such as ``"ranknet"``, with options as in ``"ranknet(pairs=sum)"`` or
-            ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``. A loss of your own is named by its import path, as
-            in ``"mymodule:MyLoss(width=2)"``. White space around words and numbers is ignored.
+    The string is a key of `LOSSES` with options, such as ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``, or the
+    import path of a loss of your own, as in ``"mymodule:MyLoss(width=2)"``.
 
     Raises:
-        TypeError: neither a string nor a loss.
-        ValueError: a string that names no loss, an option that the loss does not have, or a value outside its range.
+        TypeError, ValueError: what names no loss, or options that it does not have or outside their ranges.
 
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))
@@ -146,10 +143,9 @@ def list_loss_operator(
     name: str,
     reduction: str,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return value, gradient, and for values by `qid` the number of each item's list.
+    """Return value, gradient, and for values by `qid` the number of each item's list, after checking the inputs.
 
-    This is ``torch.ops.ltr.list_loss``, the loss for `torch.compile`: it also checks its inputs, so that no graph
-    breaks where a check looks at numbers.
+    This is ``torch.ops.ltr.list_loss``, the loss for `torch.compile`, whose graph breaks at checks of numbers.
     """
     check_inputs(scores, labels, mask, weight)
     check_qid(scores, qid)

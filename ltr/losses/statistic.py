@@ -1,9 +1,8 @@
 """Losses made from any rank statistic of `ltr.statistics`, with graded gains.
 
 Both compare with the ideal value of a list, reached by gains in descending order, and are 0 if it is 0. They do not
-accept item weights, because positions count items; otherwise they keep `ltr.losses.contract`. Where hits are counted
-(``hits@50``, ``precision@50``, ``recall@50``), every label above 0 has gain 1. As shares of the ideal value these three
-are the same loss; most orders are flat in it, so that the loss of ``dcg@50`` is often the better guide.
+accept item weights, because positions count items; otherwise they keep `ltr.losses.contract`. Where hits are counted,
+every label above 0 has gain 1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from torch import Tensor
 from ltr.checks import check_number, one_of
 from ltr.lists import Lists
 from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
-from ltr.losses.contract import PairsName, RankingLoss, Reduction, as_function
+from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.derivatives import derivatives
 from ltr.losses.functions import LOGISTIC
 from ltr.losses.operators import TIMES, statistic_loss
@@ -95,10 +94,7 @@ class _StatisticLoss(RankingLoss):
         return found / found.sum(-1, keepdim=True).clamp(min=1.0)
 
     def _share(self, value: Tensor, ideal: Tensor, lists: Lists) -> Tensor:
-        """Return the value as a share of the ideal value, or of the pairs for ``auc``, unless `pairs` is ``"sum"``.
-
-        The share is 0 for a list without a comparable pair.
-        """
+        """Return the value over the ideal one, or the pairs for ``auc``, or for sums itself; 0 without a pair."""
         lowest = lists.labels.masked_fill(~lists.mask, torch.inf).amin(-1)
         whole = ideal.masked_fill(lists.labels.amax(-1) <= lowest, 0.0)  # in padding labels are 0, gains >= 0
         if self.statistic.kind.share_of_pairs:
@@ -124,8 +120,7 @@ class SmoothStatisticLoss(_StatisticLoss):
     Args:
         statistic: a `RankStatistic` or its name.
         gain: gain of a label, ``"exp2"`` for ``2**label - 1`` or ``"linear"`` for the label itself.
-        reduction: ``"mean"``, ``"sum"`` or ``"none"`` over lists.
-        pairs: ``"mean"`` or ``"sum"``, as above.
+        reduction, pairs: as for `RankingLoss`.
         temperature: score difference at which an item counts as above another by about 3/4, > 0.
 
     Examples:
@@ -207,13 +202,11 @@ class LambdaLoss(_StatisticLoss):
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
     with A the weights of the statistic by position and p the positions at the scores, with ties as in ResolvedRank; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. On the CPU a list of n
-    items takes O(n k) time with a cutoff k; on other devices, memory for several n x n matrices.
+    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. Options are those of
+    `SmoothStatisticLoss`.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
     LambdaLoss Framework for Ranking Metric Optimization* (2018).
-
-    Options and errors are those of `SmoothStatisticLoss`.
 
     Examples:
         >>> loss = LambdaLoss(statistic="mrr")
@@ -250,7 +243,3 @@ class LambdaLoss(_StatisticLoss):
         # the loss of a pair may be infinite although swapping it would change nothing
         terms = (change * LOGISTIC(difference)).masked_fill(~comparable | (change == 0), 0.0)
         return self._share(terms.sum((-2, -1)), ideal, lists)
-
-
-smooth_statistic_loss = as_function(SmoothStatisticLoss, "smooth_statistic_loss")
-lambda_loss = as_function(LambdaLoss, "lambda_loss")

@@ -85,8 +85,8 @@ def pair_sums(prepare: Prepare, two: TwoClasses) -> Tensor:
 def transform(prepare: Prepare, two: TwoClasses, charges: Tensor, *, order: int = 0, up: bool = False) -> Tensor:
     """Return one of the two transforms of charges, differentiable in scores and charges, (lists, items).
 
-    Items of the class that is summed over get 0, and charges of the other class do not matter. With `order` above 0
-    the derivative of that order takes the place of the function. With binned sums an item may be both upper and lower.
+    Items of the class that is summed over get 0. The derivative of this `order` takes the place of the function. With
+    binned sums an item may be both upper and lower.
     """
     plan = prepare(TwoClasses(two.scores.detach(), two.upper, two.lower))
     return _transform(two.scores, charges, plan, order, up)
@@ -128,16 +128,11 @@ class _Transform(torch.autograd.Function):
 
 
 def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Return scores prepared for sums of a function that is 0 for differences of about `reach` and more.
+    """Return scores for sums of a function that is 0 from differences of about `reach` on, (lists, items).
 
-    For an item that wins all its pairs by more than that, it does not matter by how much, so outliers without a loss
-    are moved closer. Scores are later measured from the one of smallest size: small scores stay small, which the mean
-    of a list with an outlier would not ensure.
-
-    Returns:
-        Scores, (lists, items), where items of neither class take the score of another; the score of smallest size,
-        (lists, 1); and a power of 2 by which to divide scores so that no sum leaves the floating point range, 1 for all
-        but huge scores, (lists, 1).
+    Outliers without a loss are moved closer, and items of neither class take the score of another. Also return the
+    score of smallest size, from which to measure the others, (lists, 1), and a power of 2 by which to divide scores so
+    that no sum leaves the floating point range, 1 for all but huge scores, (lists, 1).
     """
     if not two.scores.shape[-1]:
         nothing = two.scores.sum(-1, keepdim=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -13,8 +13,7 @@ from ltr.lists import Values, as_tensors, weights_of_lists
 from ltr.metrics.measures import Measure, evaluate, parse_measures
 from ltr.metrics.ranked import Ties, check_ties
 
-_WEIGHT = "list_weight"
-"""Name of the weights of lists in a state."""
+_WEIGHT = "list_weight"  # name of the weights of lists among the values
 
 
 class RankingMetrics:
@@ -22,6 +21,9 @@ class RankingMetrics:
 
     The value of each list is kept on the CPU. A list on which a measure is undefined has the value `empty`; NaN is left
     out of the mean. With weights V of lists the mean is ``sum of V_q value_q / sum of V_q``.
+
+    Under ``torch.distributed`` the methods that take `sync` include the lists of all processes by default. Then every
+    process must make the call, and all get the same values.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
@@ -36,18 +38,9 @@ class RankingMetrics:
         {'mrr': 0.75, 'precision@1': 0.333}
         >>> metrics.counts()
         {'mrr': 2, 'precision@1': 3}
-
-        In a Lightning module, call `update` in ``validation_step``, and ``self.log_dict(self.metrics.compute())`` and
-        `reset` in ``on_validation_epoch_end``.
     """
 
-    def __init__(
-        self,
-        measures: Iterable[str | Measure],
-        *,
-        ties: Ties = "resolved",
-        empty: float = math.nan,
-    ) -> None:
+    def __init__(self, measures: Iterable[str | Measure], *, ties: Ties = "resolved", empty: float = math.nan) -> None:
         self.measures = parse_measures(measures)
         if not self.measures:
             raise ValueError("measures must hold at least one, got none")
@@ -73,31 +66,22 @@ class RankingMetrics:
         values = evaluate(s, y, self.measures, mask=real, qid=ids, ties=self.ties, empty=self.empty)
         if weights is not None:
             values[_WEIGHT] = weights_of_lists(weights, s, ids).double()
-        self._append(values)
+        chunk = {name: of_lists.detach().reshape(-1).cpu() for name, of_lists in values.items()}
+        _joined([*self._chunks[:1], chunk])
+        self._chunks.append(chunk)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
-        """Return the mean of each measure over the lists on which it is defined, NaN without any.
-
-        Args:
-            sync: whether to include the lists of all processes of an initialised ``torch.distributed``. Then every
-                process must make the call, and all get the same values; the state of each is unchanged.
-        """
+        """Return the mean of each measure over the lists on which it is defined, NaN without any."""
         values, weights = self._lists(sync)
         return {name: weighted_mean(of_lists, weights) for name, of_lists in values.items()}
 
     def counts(self, *, sync: bool = True) -> dict[str, int]:
-        """Return the number of lists in each mean; `sync` is as in `compute`.
-
-        These are all lists if `empty` is a number, except those of weight 0.
-        """
+        """Return the number of lists in each mean: all with a weight above 0 if `empty` is a number."""
         values, weights = self._lists(sync)
         return {name: int((~of_lists.isnan() & (weights > 0)).sum()) for name, of_lists in values.items()}
 
     def values(self, *, sync: bool = True) -> dict[str, Tensor]:
-        """Return the value of each list, float64: process by process, in the order in which lists were first seen.
-
-        `ltr.metrics.compare` takes the values of two rankers. `sync` is as in `compute`.
-        """
+        """Return the value of each list, float64: process by process, in the order in which lists were first seen."""
         return self._lists(sync)[0]
 
     def weights(self, *, sync: bool = True) -> Tensor:
@@ -106,59 +90,28 @@ class RankingMetrics:
 
     def _lists(self, sync: bool) -> tuple[dict[str, Tensor], Tensor]:
         """Return the values of each list, and its weight."""
-        if sync:
-            return self.gathered()._lists(False)
+        parts = [_joined(self._chunks)]
+        if sync and dist.is_available() and dist.is_initialized():
+            own, parts = parts[0], [{}] * dist.get_world_size()
+            dist.all_gather_object(parts, own)
         nothing = torch.zeros(0, dtype=torch.float64)
-        values = self.state_dict() or {str(measure): nothing for measure in self.measures}
+        values = _joined([part for part in parts if part]) or {str(measure): nothing for measure in self.measures}
         weights = values.pop(_WEIGHT, None)
         return values, torch.ones_like(next(iter(values.values()))) if weights is None else weights
-
-    def gathered(self, group: dist.ProcessGroup | None = None) -> RankingMetrics:
-        """Return the merged metrics of all processes of a group, or of this process alone if there are no others.
-
-        If a model is itself spread over processes, `group` consists of those that together see the data once.
-        """
-        states = [self.state_dict()]
-        if dist.is_available() and dist.is_initialized():
-            own, states = states[0], [{}] * dist.get_world_size(group)
-            dist.all_gather_object(states, own, group=group)
-        gathered = RankingMetrics(self.measures, ties=self.ties, empty=self.empty)
-        for state in states:
-            gathered._append(state)
-        return gathered
-
-    def merge(self, other: RankingMetrics) -> None:
-        """Add everything that other metrics have seen; raise ValueError if their measures or options differ."""
-        if repr(self) != repr(other):
-            raise ValueError(f"metrics to merge must be the same, got {self!r} and {other!r}")
-        self._append(other.state_dict())
 
     def reset(self) -> None:
         """Forget all lists."""
         self._chunks = []
 
-    def state_dict(self) -> dict[str, Tensor]:
-        """Return everything seen so far as tensors by name; empty if there is nothing."""
-        names = self._chunks[0] if self._chunks else {}
-        return {name: torch.cat([chunk[name] for chunk in self._chunks]) for name in names}
-
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Replace the state by a `state_dict`; raise ValueError if it is one of other metrics."""
-        if state and set(state) - {_WEIGHT} != set(map(str, self.measures)):
-            raise ValueError(f"state must be one of {self!r}, got one with {', '.join(state)}")
-        self.reset()
-        self._append(dict(state))
-
-    def _append(self, chunk: dict[str, Tensor]) -> None:
-        if not chunk:
-            return
-        if self._chunks and set(chunk) != set(self._chunks[0]):
-            raise ValueError("list_weight must be given in every call or in none")
-        self._chunks.append({name: values.detach().reshape(-1).cpu() for name, values in chunk.items()})
-
     def __repr__(self) -> str:
         names = [str(measure) for measure in self.measures]
         return f"RankingMetrics({names}, ties={self.ties!r}, empty={self.empty})"
+
+
+def _joined(chunks: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    if any(chunk.keys() != chunks[0].keys() for chunk in chunks):
+        raise ValueError("list_weight must be given in every call or in none")
+    return {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
 
 
 def weighted_mean(values: Tensor, weights: Tensor) -> float:

@@ -12,24 +12,24 @@ irrelevant items are resampled separately, which keeps the number of positives a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from ltr.checks import check_whole
 from ltr.lists import as_lists
 from ltr.metrics.measures import Measure, parse_measure
-from ltr.metrics.ranked import Ties
+
+FloatArray = NDArray[np.float64]
 
 DIGITS = 40
 """Number of binary digits of the largest value that count; smaller ones are rounding errors."""
 _FEWEST = 10  # resamples; fewer do not determine the ends of an interval
-BATCH = 2**20
-"""Largest number of values that are resampled at once, which bounds the memory."""
+_BATCH = 2**20  # values that are resampled at once, which bounds the memory
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,7 @@ class Interval:
 
 
 def mean_interval(
-    values: Tensor | ArrayLike,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 9999,
-    seed: int = 0,
+    values: Tensor | ArrayLike, *, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
 ) -> Interval:
     """Bootstrap confidence interval of the mean over lists (bias-corrected and accelerated).
 
@@ -65,10 +61,9 @@ def mean_interval(
         >>> print(mean_interval([0.5, 0.75, 1.0, 0.25, 0.5, 0.75, float("nan")]))
         0.625 [0.4167, 0.8333]
     """
-    check_options(confidence, resamples)
-    flat = values_of_lists("values", values)
-    defined = enough(flat[~np.isnan(flat)])
-    return bootstrap(rounded(defined, resolution(defined)), confidence, resamples, seed)
+    _check_options(confidence, resamples)
+    [defined] = _defined(values=values)
+    return _bootstrap(rounded(defined, resolution(defined)), confidence, resamples, seed)
 
 
 @dataclass(frozen=True)
@@ -76,14 +71,11 @@ class Comparison:
     """Two rankers on the same lists.
 
     Attributes:
-        mean_a: mean of the first ranker's values.
-        mean_b: mean of the second ranker's values.
+        mean_a, mean_b: means of the rankers' values.
         difference: ``mean_a - mean_b`` with its bootstrap interval.
         p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
             decides, for each list, which value belongs to which ranker. It assumes nothing else.
-        wins: lists on which the first ranker's value is the larger one.
-        ties: lists on which the values are equal.
-        losses: lists on which the second ranker's value is the larger one.
+        wins, ties, losses: numbers of lists on which the first ranker's value is larger, equal, and smaller.
     """
 
     mean_a: float
@@ -102,12 +94,7 @@ class Comparison:
 
 
 def compare(
-    a: Tensor | ArrayLike,
-    b: Tensor | ArrayLike,
-    *,
-    confidence: float = 0.95,
-    resamples: int = 9999,
-    seed: int = 0,
+    a: Tensor | ArrayLike, b: Tensor | ArrayLike, *, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
 ) -> Comparison:
     """Compare two rankers by their values on the same lists.
 
@@ -127,19 +114,15 @@ def compare(
         >>> print(compare(first, second))
         0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12, 4 wins, 1 ties, 1 losses
     """
-    check_options(confidence, resamples)
-    first, second = values_of_lists("a", a), values_of_lists("b", b)
-    if first.shape != second.shape:
-        raise ValueError(f"a and b must hold values of the same lists, got {first.size} and {second.size}")
-    both = ~(np.isnan(first) | np.isnan(second))
-    first, second = enough(first[both]), second[both]
+    _check_options(confidence, resamples)
+    first, second = _defined(a=a, b=b)
     unit = resolution(first, second)
     difference = rounded(first - second, unit)
     moved = difference[difference != 0]
     return Comparison(
         mean_a=float(first.mean()),
         mean_b=float(second.mean()),
-        difference=bootstrap(difference, confidence, resamples, seed),
+        difference=_bootstrap(difference, confidence, resamples, seed),
         p=_permutation_p(moved, unit, resamples, seed),
         wins=int((moved > 0).sum()),
         ties=difference.size - moved.size,
@@ -162,9 +145,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     if not bool(((p >= 0) & (p <= 1)).all()):
         raise ValueError(f"p_values must lie between 0 and 1, got {list(p_values)}")
     order = np.argsort(p, kind="stable")
-    stepped = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(stepped, 1.0)
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return [float(value) for value in adjusted]
 
 
@@ -191,7 +173,6 @@ def compare_on_list(
     labels: Tensor,
     measure: str | Measure,
     *,
-    ties: Ties = "resolved",
     confidence: float = 0.95,
     resamples: int = 2000,
     seed: int = 0,
@@ -206,7 +187,6 @@ def compare_on_list(
         scores_a, scores_b: the scores of the items by the two rankers, floating point, ``(items,)``.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
-        ties: how tied scores are treated; not ``"subrank"``, for which an item drawn twice ties with itself.
         confidence, resamples, seed: as for `mean_interval`.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 15.
@@ -217,32 +197,28 @@ def compare_on_list(
         >>> print(compare_on_list(good, poor, labels, "auc"))
         auc: 1 against 0.375, difference 0.625 [0.2083, 1], p = 0.01
     """
-    check_options(confidence, resamples)
+    _check_options(confidence, resamples)
     measure = parse_measure(measure)
-    if ties == "subrank":
-        raise ValueError("ties must not be 'subrank': an item drawn twice would tie with itself")
     for scores in (scores_a, scores_b):
-        _check_one_list(scores, labels)
-    labels = labels.to(scores_a.device)
-    scores = torch.stack([scores_a.detach().double(), scores_b.detach().double().to(scores_a.device)])
-    values = measure(scores, labels.expand(2, -1), ties=ties).cpu().numpy()
+        if as_lists(scores, labels).scores.ndim != 1:
+            raise ValueError(f"scores must be one list, of shape (items,), got {tuple(scores.shape)}")
+    labels, scores = labels.cpu(), torch.stack([one.detach().cpu().double() for one in (scores_a, scores_b)])
+    values = measure(scores, labels.expand(2, -1)).numpy()
     if np.isnan(values).any():
         raise ValueError(f"measure {measure} is undefined on this list")
 
     rng = np.random.default_rng(seed)
-    positive = (labels > 0).cpu().numpy()
+    positive = (labels > 0).numpy()
     if positive.sum() < 2:
         raise ValueError(f"labels must have at least 2 items above 0 to draw from, got {positive.sum()}")
     strata = [np.flatnonzero(positive), np.flatnonzero(~positive)]
-    rows = batch_of(len(labels))
     drawn = []
-    for start in range(0, resamples, rows):
-        count = min(rows, resamples - start)
+    for count in _batches(resamples, len(labels)):
         items = np.concatenate(
             [stratum[rng.integers(len(stratum), size=(count, len(stratum)))] for stratum in strata if len(stratum)], 1
         )
-        chosen = torch.from_numpy(items).to(labels.device)
-        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1), ties=ties).cpu().numpy())
+        chosen = torch.from_numpy(items)
+        drawn.append(measure(scores[:, chosen], labels[chosen].expand(2, -1, -1)).numpy())
     a, b = np.concatenate(drawn, axis=1)
     differences = rounded(a - b, resolution(a, b))
     low, high = np.quantile(differences, [(1 - confidence) / 2, (1 + confidence) / 2])
@@ -256,7 +232,7 @@ def compare_on_list(
     )
 
 
-def bootstrap(values: np.ndarray, confidence: float, resamples: int, seed: int) -> Interval:
+def _bootstrap(values: FloatArray, confidence: float, resamples: int, seed: int) -> Interval:
     """Return the mean of rounded values and its interval, which is a point when all are equal."""
     from scipy import stats
 
@@ -267,7 +243,7 @@ def bootstrap(values: np.ndarray, confidence: float, resamples: int, seed: int) 
         (values,),
         np.mean,
         vectorized=True,
-        batch=batch_of(values.size),
+        batch=next(_batches(resamples, values.size)),
         n_resamples=resamples,
         confidence_level=confidence,
         method="BCa",
@@ -276,51 +252,54 @@ def bootstrap(values: np.ndarray, confidence: float, resamples: int, seed: int) 
     return Interval(mean, float(found.low), float(found.high), confidence)
 
 
-def values_of_lists(name: str, values: Tensor | ArrayLike) -> np.ndarray:
-    """Return the values as a flat float64 array, NaN where undefined; raise ValueError for an infinite one."""
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else values
-    flat = np.asarray(array, dtype=np.float64).reshape(-1)
-    if bool(np.isinf(flat).any()):
-        raise ValueError(f"{name} must be finite or NaN, got {flat[np.isinf(flat)][0]}")
-    return flat
+def _defined(**values: Tensor | ArrayLike) -> list[FloatArray]:
+    """Return the values of rankers on the lists on which all are defined, of which there must be two."""
+    found = []
+    for name, own in values.items():
+        flat = np.asarray(own.detach().cpu() if isinstance(own, Tensor) else own, dtype=np.float64).reshape(-1)
+        if bool(np.isinf(flat).any()):
+            raise ValueError(f"{name} must be finite or NaN, got {flat[np.isinf(flat)][0]}")
+        found.append(flat)
+    if len({flat.size for flat in found}) > 1:
+        sizes = " and ".join(str(flat.size) for flat in found)
+        raise ValueError(f"{' and '.join(values)} must hold values of the same lists, got {sizes}")
+    known = ~np.isnan(found).any(axis=0)
+    if known.sum() < 2:
+        raise ValueError(f"a comparison takes at least 2 lists with defined values, got {known.sum()}")
+    return [flat[known] for flat in found]
 
 
-def enough(values: np.ndarray) -> np.ndarray:
-    """Return the values; raise ValueError if there are fewer than two."""
-    if values.size < 2:
-        raise ValueError(f"a comparison takes at least 2 lists with defined values, got {values.size}")
-    return values
-
-
-def constant(values: np.ndarray) -> bool:
+def constant(values: FloatArray) -> bool:
     """Return whether rounded values are all equal."""
     return bool((values == values[0]).all())
 
 
-def resolution(*values: np.ndarray) -> float:
+def resolution(*values: FloatArray) -> float:
     """Return the unit to which differences of these values are rounded."""
     largest = max(float(np.abs(array).max()) for array in values)
     return math.ldexp(1.0, math.frexp(largest)[1] - DIGITS)
 
 
-def rounded(values: np.ndarray, unit: float) -> np.ndarray:
+def rounded(values: FloatArray, unit: float) -> FloatArray:
     """Return the nearest multiples of `unit`."""
-    return np.rint(values / unit) * unit
+    return np.asarray(np.rint(values / unit) * unit)
 
 
-def check_options(confidence: float, resamples: int) -> None:
-    """Raise ValueError if an option of a comparison is outside its range."""
+def _check_options(confidence: float, resamples: int) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     check_whole("resamples", resamples, _FEWEST)
 
 
-def batch_of(size: int) -> int:
-    """Return how many resamples of `size` numbers to draw at once."""
-    return max(1, BATCH // max(size, 1))
+def _batches(resamples: int, size: int) -> Iterator[int]:
+    """Yield how many resamples of `size` numbers to draw at once, until all are drawn."""
+    most = max(1, _BATCH // max(size, 1))
+    while resamples > 0:
+        yield min(most, resamples)
+        resamples -= most
 
 
-def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) -> float:
+def _permutation_p(moved: FloatArray, unit: float, resamples: int, seed: int) -> float:
     """Return the share of sign flips, all or random ones, after which the sum is at least as far from 0.
 
     Lists that do not differ are left out, as flipping their sign changes nothing. `scipy.stats.permutation_test` does
@@ -331,16 +310,12 @@ def _permutation_p(moved: np.ndarray, unit: float, resamples: int, seed: int) ->
     exact = 2**moved.size <= resamples
     rng = np.random.default_rng(seed)
     count, far = 2**moved.size if exact else resamples, 0 if exact else 1
-    for start in range(0, count, batch_of(moved.size)):
-        rows = min(batch_of(moved.size), count - start)
+    start = 0
+    for rows in _batches(count, moved.size):
         if exact:
             kept = np.arange(start, start + rows)[:, None] >> np.arange(moved.size) & 1
         else:
             kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
         far += int((np.abs(2.0 * (kept @ moved) - total) >= reached).sum())
+        start += rows
     return far / (count if exact else count + 1)
-
-
-def _check_one_list(scores: Tensor, labels: Tensor) -> None:
-    if as_lists(scores, labels).scores.ndim != 1:
-        raise ValueError(f"scores must be one list, of shape (items,), got {tuple(scores.shape)}")

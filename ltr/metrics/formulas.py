@@ -195,7 +195,7 @@ def _expected_stops(ranked: RankedLists, stop: Tensor, k: float) -> Tensor:
     """
     groups = ranked.groups
     values, going = np.zeros(len(ranked.n)), np.ones(len(ranked.n))
-    chances, begin = 1.0 - stop.numpy(force=True), groups.relevant.cumsum(0) - groups.relevant
+    chances, begin = 1.0 - stop.numpy(), groups.relevant.cumsum(0) - groups.relevant
     for owner, start, size, first, r in zip(
         *(x.tolist() for x in (groups.owner, groups.start, groups.size, begin, groups.relevant)), strict=True
     ):
@@ -208,7 +208,7 @@ def _expected_stops(ranked: RankedLists, stop: Tensor, k: float) -> Tensor:
         stops = (q[:-1] - q[1:]) / (positions + 1)
         values[owner] += going[owner] * stops[positions < k].sum()
         going[owner] *= q[-1]
-    return torch.from_numpy(values).to(ranked.n.device)
+    return torch.from_numpy(values)
 
 
 def _expected_first(ranked: RankedLists, chosen: Tensor, weight: Weight) -> Tensor:

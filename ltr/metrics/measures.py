@@ -1,44 +1,14 @@
-"""Metrics by name, the most usual ones also as functions: ``ndcg(gain=linear)@10`` is ``ndcg(gain="linear", k=10)``.
+"""Metrics by name: ``parse_measure("ndcg(gain=linear)@10")`` is a function of scores and labels.
 
-``parse_measure(name)`` is a function of scores and labels, too. `evaluate` computes many from one sort of the lists.
-
-=============================  ====================================================================================
-name                           value of a list
-=============================  ====================================================================================
-``ndcg@10``                    DCG of the top 10 over that of the ideal order, with the gain 2^label - 1;
-                               ``ndcg(gain=linear)@10``: with the label as its gain, trec_eval's ``ndcg_cut_10``
-``mrr@10``                     reciprocal rank of the first relevant item, 0 if it is below the top 10
-``hits@10``                    number of relevant items among the top 10
-``precision@10``               share of relevant items among the top 10
-``recall@10``                  share of the relevant items that are among the top 10
-``ap``, ``ap@10``              average precision; with a cutoff, relevant items below the top 10 count 0
-``lift@10``                    share of relevant items among the top 10 over that of the whole list
-``rprec``                      precision at position R, of R relevant items
-``success@10``                 1 if there is a relevant item among the top 10, else 0
-``bpref``                      share of judged irrelevant items that stand below relevant ones, as trec_eval counts it
-``rbp(p=0.8)``, ``rbp@10``     rank-biased precision, ``(1 - p) sum of p^position`` over the relevant items
-``err@10``, ``err(max=3)``     expected reciprocal rank; ``max`` is the largest grade of the labels, 4 by default
-``num_ret``, ``num_rel``,      number of items of the list, of relevant ones in it or outside, of those in it, and of
-``num_rel_ret``,               those outside
-``num_rel_missed``
-``pairwise_misranking_error``  share of positive-negative pairs in the wrong order
-``auc``, ``dcg(base=e)@10``,   the rank statistic of that name (`ltr.statistics.RankStatistic`), also one of your own,
-``wrs``, ``pauc@100``, ...     optionally with ``gain=linear`` among its options: ``dcg(base=e,gain=linear)@10``
-``statistic(mrr)``             a rank statistic whose name has another meaning here: reciprocal ranks summed
-``normalized(pauc@100)``       a rank statistic over its value for the ideal order
-=============================  ====================================================================================
-
-``hits``, ``precision``, ``recall`` and ``ap`` are rank statistics, too (`ltr.statistics.RankStatistic`). ``@10`` may be
-left out everywhere except after ``hits``, ``precision``, ``recall`` and ``pauc``. Names are also read as `ir_measures`
-and trec_eval spell them (``nDCG@10``, ``P@5``, ``ndcg_cut_10``): see `ltr.metrics.names`.
+`evaluate` computes many from one sort of the lists. `docs/metrics.md` has the table of names; those that are not of a
+rank statistic (`ltr.statistics.RankStatistic`) are the rows of `_FORMULAS` and ``ndcg``, ``statistic(...)`` and
+``normalized(...)``. Names are also read as ir_measures and trec_eval spell them. Both take the label itself as the gain
+of NDCG, so ``nDCG@10`` and ``ndcg_cut_10`` are ``ndcg(gain=linear)@10``; only trec_eval's ``ndcg``, the one without a
+cutoff, cannot be told from ours.
 
 *Sources.* bpref: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004); rbp: Moffat & Zobel,
 *Rank-Biased Precision* (2008); err: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded
 Relevance* (2009), with the stops ``(2^label - 1) / 2^max``.
-
-*Gain.* A graded label has the gain 2^label - 1 everywhere in this package, as in LightGBM, XGBoost and the papers on
-web search; a name says ``gain=linear`` where it is the label itself, as in trec_eval and scikit-learn. For labels 0 and
-1 both are the same.
 """
 
 from __future__ import annotations
@@ -49,15 +19,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
 from torch import Tensor
 
-from ltr.checks import as_float, as_number, check_cutoff, nearest, one_of, without_spaces
+from ltr.checks import as_number, check_cutoff, nearest, one_of, without_spaces
 from ltr.lists import Values
 from ltr.metrics import formulas
-from ltr.metrics.names import plain_name
 from ltr.metrics.ranked import RankedLists, Ties, check_ties, rank_lists
 from ltr.ranks import GAIN, GainName
 from ltr.statistics import RankStatistic, UnknownStatisticError
@@ -81,9 +50,9 @@ class ListOptions(TypedDict, total=False):
         outside: boolean, of the shape of the scores, True for items that are known but not in the list, such as the
             relevant documents that a truncated run did not retrieve. They have no position, whatever their score, and
             count where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal
-            order of a normalised statistic. None when there are none.
+            order of a normalised statistic.
         judged: boolean, of the same shape, False for items whose label 0 means that nobody has judged them: bpref
-            leaves them out, all other metrics take the 0. None when all are judged.
+            leaves them out, all other metrics take the 0.
     """
 
     mask: Values | None
@@ -98,7 +67,7 @@ class Measure(ABC):
     """A metric with its options; `str` gives its name, which `parse_measure` reads back."""
 
     def __call__(self, scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
-        """Return the value of each list, float64; the options are those of `ListOptions`.
+        """Return the value of each list, float64.
 
         Examples:
             >>> parse_measure("precision@2")(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item()
@@ -161,15 +130,41 @@ class StatisticMeasure(Measure):
     def __str__(self) -> str:
         name, options, k = _parts(str(self.statistic))
         gain = "" if self.gain == GAIN else f"gain={self.gain}"
-        if self.normalized and name in _NORMALIZED.values() and not options:
-            return f"{next(own for own, other in _NORMALIZED.items() if other == name)}{_call(gain)}{k}"
+        if self.normalized and name == "dcg" and not options:
+            return f"ndcg{_call(gain)}{k}"
         if self.normalized or name in _NAMES:
             return f"{'normalized' if self.normalized else 'statistic'}{_call(str(self.statistic), gain)}"
         return f"{name}{_call(options, gain)}{k}"
 
 
+class Formula(NamedTuple):
+    """A metric that is not a rank statistic."""
+
+    of: Callable[..., Tensor]
+    cut: bool = False  # whether @k may follow
+    option: tuple[str, float, float, float] | None = None  # its name, default, and what it lies between
+    higher_is_better: bool = True
+
+
+_FORMULAS = {
+    "mrr": Formula(formulas.mrr_of, cut=True),
+    "lift": Formula(formulas.lift_of, cut=True),
+    "success": Formula(formulas.success_of, cut=True),
+    "rbp": Formula(formulas.rank_biased_precision_of, cut=True, option=("p", 0.8, 0.0, 1.0)),
+    "err": Formula(formulas.expected_reciprocal_rank_of, cut=True, option=("max", 4.0, 0.0, 64.0)),
+    "pairwise_misranking_error": Formula(formulas.misranking_error_of, higher_is_better=False),
+    "rprec": Formula(formulas.r_precision_of),
+    "bpref": Formula(formulas.bpref_of),
+    **{name: Formula(partial(formulas.count_of, what=name)) for name in ("num_ret", "num_rel", "num_rel_ret")},
+    "num_rel_missed": Formula(partial(formulas.count_of, what="num_rel_missed"), higher_is_better=False),
+}
+_AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
+_OWN = ("ndcg", *_FORMULAS)
+_NAMES = (*_OWN, *_AROUND)
+
+
 @dataclass(frozen=True, repr=False)
-class BinaryMeasure(Measure):
+class FormulaMeasure(Measure):
     """A metric that is not a rank statistic: all but ``err`` ask only whether an item is relevant."""
 
     name: str
@@ -178,24 +173,23 @@ class BinaryMeasure(Measure):
     """The p of ``rbp`` or the max of ``err``, whose defaults take the place of None; None for all others."""
 
     def __post_init__(self) -> None:
-        if self.name in _OPTION:
-            _, default, least, most = _OPTION[self.name]
-            value = default if self.option is None else as_float(self.option)
+        formula = _FORMULAS[self.name]
+        if formula.option is not None:
+            name, default, least, most = formula.option
+            value = default if self.option is None else self.option
             if not least < value < most:
-                name = f"{self.name}: {_OPTION[self.name][0]}"
-                raise ValueError(f"measure {name} must be a number between {least:g} and {most:g}, got {self.option!r}")
+                rule = f"must be a number between {least:g} and {most:g}, got {value:g}"
+                raise ValueError(f"measure {self.name}: {name} {rule}")
             object.__setattr__(self, "option", value)
-        elif self.option is not None:
-            raise ValueError(f"measure {self.name}: takes no option, got {self.option!r}")
         if self.k is not None:
             check_cutoff("k", self.k)
-            if self.name in _WHOLE:
+            if not formula.cut:
                 raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
 
     @property
     def higher_is_better(self) -> bool:
         """Whether a better order has a higher value."""
-        return self.name not in _LOWER_IS_BETTER
+        return _FORMULAS[self.name].higher_is_better
 
     @property
     def binary(self) -> bool:
@@ -205,42 +199,18 @@ class BinaryMeasure(Measure):
     def of(self, ranked: RankedLists, *, ties: Ties = "resolved", empty: float = math.nan) -> Tensor:
         """Return the value of each list."""
         given: dict[str, Any] = {} if self.option is None else {"option": self.option}
-        if self.name in _CUT:
+        if _FORMULAS[self.name].cut:
             given["k"] = math.inf if self.k is None else self.k
-        return {**_WHOLE, **_CUT}[self.name](ranked, ties=ties, empty=empty, **given)
+        return _FORMULAS[self.name].of(ranked, ties=ties, empty=empty, **given)
 
     def __str__(self) -> str:
-        name, default, *_ = _OPTION.get(self.name, ("", self.option))
+        name, default, *_ = _FORMULAS[self.name].option or ("", None)
         option = "" if self.option == default else f"({name}={repr(self.option).removesuffix('.0')})"
         return f"{self.name}{option}{'' if self.k is None else f'@{self.k}'}"
 
 
-_COUNTS = ("num_ret", "num_rel", "num_rel_ret", "num_rel_missed")
-_WHOLE: dict[str, Callable[..., Tensor]] = {
-    "pairwise_misranking_error": formulas.misranking_error_of,
-    "rprec": formulas.r_precision_of,
-    "bpref": formulas.bpref_of,
-    **{name: partial(formulas.count_of, what=name) for name in _COUNTS},
-}
-_CUT: dict[str, Callable[..., Tensor]] = {
-    "mrr": formulas.mrr_of,
-    "lift": formulas.lift_of,
-    "success": formulas.success_of,
-    "rbp": formulas.rank_biased_precision_of,
-    "err": formulas.expected_reciprocal_rank_of,
-}
-_OPTION = {"rbp": ("p", 0.8, 0.0, 1.0), "err": ("max", 4.0, 0.0, 64.0)}  # name, default, and what it lies between
-_LOWER_IS_BETTER = ("pairwise_misranking_error", "num_rel_missed")
-_NORMALIZED = {"ndcg": "dcg"}  # names of their own for normalised statistics
-_AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
-_NAMES = (*_NORMALIZED, *_CUT, *_WHOLE, *_AROUND)
-
-
 def parse_measure(text: str | Measure) -> Measure:
-    """Return the measure that a string names; a measure passes through.
-
-    Args:
-        text: see the table of this module, or `docs/metrics.md`; white space around words and numbers is ignored.
+    """Return the measure that a string names; a measure passes through. White space around words is ignored.
 
     Raises:
         TypeError, ValueError: what names no measure, or an option outside its range.
@@ -255,26 +225,24 @@ def parse_measure(text: str | Measure) -> Measure:
         return text
     if not isinstance(text, str):
         raise TypeError(f"measure must be a string or a Measure, got {type(text).__name__}")
-    name, options, k = _parts(plain_name(without_spaces(text)))
-    if name in _WHOLE or name in _CUT:
-        return BinaryMeasure(name, int(k[1:]) if k else None, _option(name, options, text))
+    name, options, k = _parts(_plain_name(without_spaces(text)))
+    if name in _FORMULAS:
+        return FormulaMeasure(name, int(k[1:]) if k else None, _option(name, options, text))
     rest, gain = _without_gain(options, text)
     if name in _AROUND:
         if k:
-            raise ValueError(
-                f"measure {name}: the cutoff belongs to the statistic, as in '{name}(dcg@10)', got {text!r}"
-            )
+            rule = f"the cutoff belongs to the statistic, as in '{name}(dcg@10)'"
+            raise ValueError(f"measure {name}: {rule}, got {text!r}")
         return StatisticMeasure(RankStatistic.parse(rest), gain, normalized=name == "normalized")
-    if name in _NORMALIZED:
+    if name == "ndcg":
         if rest:
-            raise ValueError(f"measure {name}: takes gain=..., got {rest!r} in {text!r}")
-        return StatisticMeasure(RankStatistic.parse(f"{_NORMALIZED[name]}{k}"), gain, normalized=True)
+            raise ValueError(f"measure ndcg: takes gain=..., got {rest!r} in {text!r}")
+        return StatisticMeasure(RankStatistic.parse(f"dcg{k}"), gain, normalized=True)
     try:
         return StatisticMeasure(RankStatistic.parse(f"{name}{_call(rest)}{k}"), gain)
     except UnknownStatisticError as error:
-        own = (*_NORMALIZED, *_CUT, *_WHOLE)
-        hint, around = nearest(name, (*own, *error.known)), (f"{one}(...)" for one in _AROUND)
-        known = f"{', '.join((*own, *around))}, and the rank statistics {', '.join(error.known)}"
+        hint, around = nearest(name, (*_OWN, *error.known)), (f"{one}(...)" for one in _AROUND)
+        known = f"{', '.join((*_OWN, *around))}, and the rank statistics {', '.join(error.known)}"
         raise ValueError(f"measure: unknown name {name!r}{hint}; known are {known}") from None
 
 
@@ -288,16 +256,13 @@ def parse_measures(measures: Iterable[str | Measure]) -> tuple[Measure, ...]:
 def evaluate(
     scores: Values, labels: Values, measures: Iterable[str | Measure], **options: Unpack[ListOptions]
 ) -> dict[str, Tensor]:
-    """Return the values of many measures from one sort of the lists.
+    """Return the values of many measures from one sort of the lists: by name, float64, one per list.
 
     Args:
         scores: real numbers, ``(*batch, list)``.
         labels: nonnegative, same shape.
         measures: names or measures; see `parse_measure`.
         options: see `ListOptions`.
-
-    Returns:
-        A dict from the name of each measure to its float64 values, one per list.
 
     Raises:
         TypeError, ValueError: an unknown measure or treatment of ties, or inputs that `ltr.lists.as_lists` rejects.
@@ -310,8 +275,9 @@ def evaluate(
     given: dict[str, Any] = {**options}
     ties, empty = check_ties(given.pop("ties", "resolved")), given.pop("empty", math.nan)
     parsed = parse_measures(measures)
-    ranked = rank_lists(scores, labels, **given)
-    return {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
+    ranked, device = rank_lists(scores, labels, **given), scores.device if isinstance(scores, Tensor) else "cpu"
+    values = {str(measure): measure.of(ranked, ties=ties, empty=empty).reshape(ranked.batch) for measure in parsed}
+    return {name: of_lists.to(device) for name, of_lists in values.items()}
 
 
 def rank_statistic(
@@ -322,15 +288,10 @@ def rank_statistic(
     gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
-    """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``.
+    """Return the rank statistic of each list: ``sum over i of gain_i * a[rank_i]``, 0 without a positive.
 
-    A list without a positive has the value 0, except for ``auc``, which takes the labels 0 and 1 only and is undefined
-    without a positive and a negative.
-
-    Args:
-        scores, labels, options: as for `evaluate`.
-        statistic: a `RankStatistic` or its name, such as ``"dcg(base=e)@10"``.
-        gain: ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
+    ``auc`` takes the labels 0 and 1 only and is undefined without a positive and a negative. `statistic` may be a name,
+    such as ``"dcg(base=e)@10"``; `gain` ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
 
     Source: Rudin & Wang (2018), section 2.2.
 
@@ -350,9 +311,7 @@ def normalized_rank_statistic(
     gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
-    """Return the rank statistic over its value for the ideal order (gains descending): 1 is a perfect list.
-
-    It is undefined if the ideal value is 0: for a list without a positive.
+    """Return the rank statistic over its value for the ideal order (gains descending); undefined without a positive.
 
     Examples:
         >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
@@ -384,8 +343,7 @@ def ndcg(
 ) -> Tensor:
     """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
 
-    The base of the logarithm cancels. With ``ties="average"`` and ``gain="linear"`` it equals scikit-learn's
-    ``ndcg_score``.
+    With ``ties="average"`` and ``gain="linear"`` it equals scikit-learn's ``ndcg_score``.
 
     Examples:
         >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
@@ -394,74 +352,33 @@ def ndcg(
     return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
 
 
-def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
-    """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
-
-    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With ``subrank``
-    two tied positives cost a pair as well, and the value may be below 0.
-
-    Examples:
-        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
-        0.5
-    """
-    return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
+_ELSEWHERE = {"map": "ap", "rr": "mrr", "recip_rank": "mrr", "p": "precision", "r": "recall",
+              "numret": "num_ret", "numrel": "num_rel", "numrelret": "num_rel_ret"}  # fmt: skip
+_WITH_CUTOFF = {"P": "precision", "recall": "recall", "map_cut": "ap", "ndcg_cut": "ndcg(gain=linear)",
+                "success": "success"}  # fmt: skip
+_UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
+_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w:])(.*)", re.ASCII)
 
 
-def hits(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Number of relevant items among the top k positions; an item is relevant if its label is above 0.
+def _plain_name(text: str) -> str:
+    """Return the name of a measure as this package spells it.
 
     Examples:
-        >>> hits(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        1.0
+        >>> _plain_name("nDCG(dcg='exp-log2')@10"), _plain_name("ndcg_cut_10"), _plain_name("RBP(p=0.9)")
+        ('ndcg@10', 'ndcg(gain=linear)@10', 'rbp(p=0.9)')
     """
-    return StatisticMeasure(RankStatistic("hits", cutoff=k))(scores, labels, **options)
-
-
-def precision(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
-
-    Examples:
-        >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        0.5
-    """
-    return StatisticMeasure(RankStatistic("precision", cutoff=k))(scores, labels, **options)
-
-
-def recall(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of the relevant items that are among the top k positions; undefined without a relevant item.
-
-    Examples:
-        >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        0.5
-    """
-    return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
-
-
-def mrr(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
-    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
-
-    The paper's statistic of that name, ``rank_statistic(scores, labels, "mrr")``, sums them over all relevant items.
-
-    Examples:
-        >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
-        0.5
-    """
-    return BinaryMeasure("mrr", k)(scores, labels, **options)
-
-
-def average_precision(
-    scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]
-) -> Tensor:
-    """Mean over the relevant items of the precision at their position, 0 for those below the top k positions.
-
-    With ``ties="subrank"`` tied items are retrieved together, as scikit-learn's ``average_precision_score`` does;
-    ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
-
-    Examples:
-        >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
-        0.833333
-    """
-    return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
+    if text == "NumRet(rel=1)":
+        return "num_rel_ret"
+    if cut := _UNDERSCORE.fullmatch(text):
+        return f"{_WITH_CUTOFF[cut[1]]}@{cut[2]}"
+    word = _WORD.fullmatch(text)
+    if word is None or not (word[1][0].isupper() or word[1] in ("nDCG", *_ELSEWHERE)):
+        return text
+    name, rest = word[1].lower(), word[2]
+    if word[1] == "nDCG":
+        rest = rest if rest.startswith("(") else f"(gain=linear){rest}"
+        rest = rest.replace("(dcg='exp-log2')", "").replace("(dcg='log2')", "(gain=linear)")
+    return f"{_ELSEWHERE.get(name, name)}{rest}"
 
 
 def _parts(text: str) -> tuple[str, str, str]:
@@ -474,17 +391,18 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 def _option(name: str, options: str, text: str) -> float | None:
     """Return the number that the option of a measure has in a text, None without one."""
+    option = _FORMULAS[name].option
     if not options:
         return None
-    if name not in _OPTION:
+    if option is None:
         raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
-    key, equals, value = options.partition("=")
+    key, _, value = options.partition("=")
     try:
-        if key == _OPTION[name][0] and equals:
+        if key == option[0]:
             return as_number(value)
     except ValueError:
         pass
-    raise ValueError(f"measure {name}: takes {_OPTION[name][0]}=NUMBER, got {options!r} in {text!r}")
+    raise ValueError(f"measure {name}: takes {option[0]}=NUMBER, got {options!r} in {text!r}")
 
 
 def _call(*arguments: str) -> str:

@@ -14,7 +14,7 @@ each with its position and the first and last position of its tie group.
 *Sorting.* The items of all lists are sorted at once: list, score and label of an item are packed into one integer, its
 key, and the keys are sorted by value, so no permutation is computed. Scores keep their order exactly: a float32 is its
 32 bits, a float64 its 64 bits minus the range around zero in which there is no score. If that leaves too few bits for
-list and label, scores are first replaced by their ranks.
+list and label, scores are first replaced by their ranks. All of it is done on the CPU.
 """
 
 from __future__ import annotations
@@ -41,9 +41,6 @@ _BLOCK = 128  # numbers that are added up at once
 _ROOM = 63  # bits of a nonnegative int64
 _PADDED = 4  # items of a padded matrix for each real one, up to which sorting by rows pays
 _SMALL_LABELS = 2**16  # integer labels below this serve as their own numbers
-
-COMPILED_FOR = ("cpu",)
-"""Types of devices on which compiled code packs keys and finds relevant items; on others torch does."""
 
 Weight = Callable[[Tensor, Tensor], Tensor]
 """Function of positions and of the lengths of their lists that returns a weight for each position."""
@@ -108,7 +105,7 @@ class RankedLists:
                 f"labels must be below {_TOO_LARGE} for gain 'exp2', {largest}: take gain 'linear' for them"
             )
         # by numpy: the last bit of torch's exp2 can depend on the place of a number in its tensor
-        return (torch.from_numpy(np.exp2(self.levels.numpy(force=True)) - 1.0)).to(self.levels.device)[self.grade]
+        return torch.from_numpy(np.exp2(self.levels.numpy()) - 1.0)[self.grade]
 
     @property
     def binary(self) -> bool:
@@ -118,7 +115,7 @@ class RankedLists:
     @cached_property
     def owner(self) -> Tensor:
         """The list of each relevant item."""
-        return torch.arange(len(self.n), device=self.n.device).repeat_interleave(self.relevant)
+        return torch.arange(len(self.n)).repeat_interleave(self.relevant)
 
     @cached_property
     def beginning(self) -> Tensor:
@@ -151,18 +148,10 @@ class RankedLists:
         grade, relevant = self.grade, self.all_relevant
         if self.missed is not None and self.missed_grade is not None:
             grade = torch.cat((grade, self.missed_grade))
-            lists = torch.arange(len(self.n), device=grade.device)
-            owner = torch.cat((self.owner, lists.repeat_interleave(self.missed)))
+            owner = torch.cat((self.owner, torch.arange(len(self.n)).repeat_interleave(self.missed)))
             grade = grade[torch.argsort(owner, stable=True)]
-        if grade.device.type in COMPILED_FOR:
-            ordered, place = torch.empty((2, len(grade)), dtype=torch.int64)
-            order_grades(grade.numpy(), relevant.numpy(), len(self.levels), ordered.numpy(), place.numpy())
-        else:
-            ordered, place = grade, positions_within(relevant)
-            if len(self.levels) > 2:
-                owner = torch.arange(len(relevant), device=grade.device).repeat_interleave(relevant)
-                keys = owner * len(self.levels) + (len(self.levels) - 1 - grade)
-                ordered = len(self.levels) - 1 - keys.sort().values % len(self.levels)
+        ordered, place = torch.empty((2, len(grade)), dtype=torch.int64)
+        order_grades(grade.numpy(), relevant.numpy(), len(self.levels), ordered.numpy(), place.numpy())
         n = torch.maximum(self.n, relevant)
         order = replace(self, position=place, start=place, end=place, tied=False)
         return replace(order, n=n, relevant=relevant, grade=ordered, missed=None)
@@ -174,7 +163,7 @@ class RankedLists:
     def weights(self, weight: Weight, ties: Ties, *, per_list: Tensor | None = None) -> Tensor:
         """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``.
 
-        The weight is a function of positions and of a number of each list, which is its length by default.
+        It is a function of positions and of a number of each list, by default the length.
         """
         given = self.n if per_list is None else per_list
         if ties == "average" and self.tied:
@@ -200,10 +189,7 @@ def rank_lists(
     outside: Values | None = None,
     judged: Values | None = None,
 ) -> RankedLists:
-    """Check the inputs of a metric and sort its lists.
-
-    Time and memory are those of sorting the items, whatever the lengths of the lists. Half-precision scores are
-    compared as they are; labels must be nonnegative. The arguments are those of `ltr.metrics.ListOptions`.
+    """Check the inputs of a metric, those of `ltr.metrics.ListOptions`, and sort its lists.
 
     Raises:
         TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
@@ -214,7 +200,9 @@ def rank_lists(
         ([1.0, 2.0], [2, 3], [1, 3], [2, 3])
     """
     given = {"labels": labels, "mask": mask, "qid": qid, "outside": outside, "judged": judged}
-    s, y, real, ids, *flags = as_tensors(scores, **given)
+    s, y, real, ids, *flags = (None if x is None else x.cpu() for x in as_tensors(scores, **given))
+    assert s is not None
+    assert y is not None
     lists = as_flat_lists(s, y, mask=real, qid=ids)
     inside, known = (_flags(name, x, s, real) for name, x in zip(("outside", "judged"), flags, strict=True))
     judged_only = None
@@ -274,35 +262,18 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
 
 def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]:
     """Return `relevant`, `grade`, `position`, `start`, `end` and `tied` of `RankedLists`, by sorted keys."""
-    if keys.device.type in COMPILED_FOR:
-        by = keys.numpy(), label_bits, n.numpy()
-        relevant = torch.empty_like(n)
-        total, tied = count_relevant(*by, relevant.numpy())
-        grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
-        find_relevant(*by, *(x.numpy() for x in (grade, position, *(ends or (position, position)))))
-        return relevant, grade, position, *(ends or (position, position)), tied
-    number = keys & ((1 << label_bits) - 1)
-    place = number.nonzero().squeeze(-1)  # of the relevant items among all
-    first = offsets(n)
-    relevant = torch.diff(torch.searchsorted(place, torch.cat((first, n.sum().reshape(1)))))
-    own = first.repeat_interleave(relevant)
-    position = place - own
-    group = keys.bitwise_right_shift_(label_bits)
-    fresh = torch.ones_like(group, dtype=torch.bool)
-    torch.ne(group[1:], group[:-1], out=fresh[1:])
-    start, end, tied = position, position, not bool(fresh.all())
-    if tied:
-        bounds = torch.cat((fresh.nonzero().squeeze(-1), place.new_tensor([len(keys)])))
-        following = fresh.cumsum(0)[place]
-        start, end = bounds[following - 1] - own, bounds[following] - 1 - own
-    return relevant, number[place], position, start, end, tied
+    by = keys.numpy(), label_bits, n.numpy()
+    relevant = torch.empty_like(n)
+    total, tied = count_relevant(*by, relevant.numpy())
+    grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
+    find_relevant(*by, *(x.numpy() for x in (grade, position, *(ends or (position, position)))))
+    return relevant, grade, position, *(ends or (position, position)), tied
 
 
 def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor, int]:
-    """Return the sorted keys, and how many low bits of a key are the number of its label.
+    """Return the sorted keys, and how many low bits of a key are the number of its label among `levels`.
 
-    The order is list by list, each from its top, items of equal score by ascending label. The bits above the label are
-    equal where list and score are. `labels` are the numbers of the items' labels among `levels`.
+    The order is list by list, each from its top, items of equal score by ascending label.
     """
     label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
@@ -316,16 +287,16 @@ def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor
 
 
 def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
-    """Return keys in ascending order, which is list by list; on a CPU they may be sorted in place.
+    """Return keys in ascending order, which is list by list; they may be sorted in place.
 
     Where the items of each list stand together, a padded matrix of the lists is sorted by rows: short rows are sorted
-    many times as fast as one long one. The keys of a list, whose `number` each item has, and of the length `n`, are all
-    above those of the list before.
+    many times as fast as one long one.
     """
     longest = int(n.max()) if len(n) else 0
-    fits = keys.device.type == "cpu" and len(n) > 1 and len(n) * longest <= _PADDED * len(keys)
-    if not fits or not bool((number[1:] >= number[:-1]).all()):
-        return sorted_values(keys)
+    padded = len(n) > 1 and len(n) * longest <= _PADDED * len(keys)
+    if not padded or not bool((number[1:] >= number[:-1]).all()):
+        keys.numpy().sort()  # much faster than torch's sort
+        return keys
     if len(n) * longest == len(keys):
         keys.numpy().reshape(len(n), longest).sort(axis=-1)
         return keys
@@ -336,14 +307,6 @@ def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
     return rows[there]
 
 
-def sorted_values(values: Tensor) -> Tensor:
-    """Return the values in ascending order; on a CPU they are sorted in place, by numpy's much faster sort."""
-    if values.device.type != "cpu":
-        return values.sort().values
-    values.numpy().sort()
-    return values
-
-
 def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     """Return the number of each label, 0 for label 0, and the labels by number as float64."""
     if labels.dtype == torch.bool:
@@ -351,7 +314,7 @@ def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     low, high = (float(end) for end in labels.aminmax()) if labels.numel() else (0.0, 0.0)
     check_nonnegative(low)
     if high < _SMALL_LABELS and (not labels.is_floating_point() or bool((labels == labels.floor()).all())):
-        return labels, torch.arange(int(high) + 1, dtype=torch.float64, device=labels.device)
+        return labels, torch.arange(int(high) + 1, dtype=torch.float64)
     levels, number = unique(torch.cat((labels.new_zeros(1), labels)))
     return number[1:], levels.double()
 
@@ -370,7 +333,7 @@ def _score_numbers(scores: Tensor, room: int) -> _ScoreNumbers:
     """Return the integers of scores, those of their bits where `room` bits suffice and of their ranks elsewhere."""
     if not scores.numel():
         return _ScoreNumbers(scores, 0, 0, 0)
-    low, high, least = _range(scores)
+    low, high, least = score_range(scores.numpy())
     for gap in (0, least - 1):  # there is no score in the gap around 0
         low, high = (x - min(max(x, -gap), gap) for x in (low, high))
         if (bits := (high - low).bit_length()) <= room:
@@ -379,34 +342,12 @@ def _score_numbers(scores: Tensor, room: int) -> _ScoreNumbers:
     return _ScoreNumbers(number, len(levels) - 1, 0, (len(levels) - 1).bit_length())
 
 
-def _range(scores: Tensor) -> tuple[int, int, int]:
-    """Return the lowest and the highest of the integers of scores, and the least size above 0 of one of them."""
-    if scores.device.type in COMPILED_FOR:
-        return score_range(scores.numpy())
-    numbers = _increasing(scores)
-    low, high = (int(end) for end in numbers.aminmax())
-    sizes = numbers.abs()
-    return low, high, int(torch.where(sizes > 0, sizes, torch.iinfo(sizes.dtype).max).min())
-
-
 def _packed(scores: _ScoreNumbers, number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
     """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
-    x = scores.scores
-    if x.device.type in COMPILED_FOR:
-        keys = torch.empty_like(number)
-        by = scores.highest, scores.gap, scores.bits, label_bits
-        pack_keys(x.numpy(), labels.numpy(), number.numpy(), *by, keys.numpy())
-        return keys
-    x = _increasing(x) if x.is_floating_point() else x
-    key = scores.highest - (x - x.clamp(-scores.gap, scores.gap))
-    return ((key | (number << scores.bits)) << label_bits) | labels
-
-
-def _increasing(scores: Tensor) -> Tensor:
-    """Return integers in the order of the floats, read from their bits; 0.0 and -0.0 are 0."""
-    bits = scores.view(torch.int64 if scores.dtype == torch.float64 else torch.int32).long()
-    lowest = -(2**63) if scores.dtype == torch.float64 else -(2**31)
-    return torch.where(bits < 0, lowest - bits, bits)
+    keys = torch.empty_like(number)
+    by = scores.highest, scores.gap, scores.bits, label_bits
+    pack_keys(scores.scores.numpy(), labels.numpy(), number.numpy(), *by, keys.numpy())
+    return keys
 
 
 # Sums and products over the segments of a flat tensor: the other segments never change the value of one.
@@ -419,16 +360,14 @@ def offsets(lengths: Tensor) -> Tensor:
 
 def positions_within(lengths: Tensor) -> Tensor:
     """Return 0, 1, ... within each segment."""
-    everywhere = torch.arange(int(lengths.sum()), device=lengths.device)
+    everywhere = torch.arange(int(lengths.sum()))
     return everywhere - offsets(lengths).repeat_interleave(lengths)
 
 
 def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
-    """Return the sum of each segment, 0 for an empty one.
+    """Return the sum of each segment, 0 for an empty one, the same to the last bit whatever other segments there are.
 
-    Integers are exact. Floats are summed in blocks and blocks of blocks, counted from the segment's beginning: the
-    error stays near one rounding for any length, and the result is the same to the last bit whatever other segments
-    there are.
+    Floats are summed in blocks and blocks of blocks, so that the error stays near one rounding for any length.
     """
     if not values.is_floating_point():
         total = torch.cat((values.new_zeros(1), values.cumsum(0)))
@@ -436,7 +375,7 @@ def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:
         return total[ends] - total[ends - lengths]
     while lengths.numel() and int(lengths.max()) > _BLOCK:
         blocks = (lengths + _BLOCK - 1) // _BLOCK
-        sizes = torch.full((int(blocks.sum()),), _BLOCK, device=values.device)
+        sizes = torch.full((int(blocks.sum()),), _BLOCK)
         some = blocks > 0
         sizes[blocks.cumsum(0)[some] - 1] = (lengths - (blocks - 1) * _BLOCK)[some]
         values, lengths = torch.segment_reduce(values, "sum", lengths=sizes, unsafe=True), blocks

@@ -54,7 +54,7 @@ from threadpoolctl import threadpool_limits
 from ltr.checks import as_float, doubles
 from ltr.data.dataset import Features, checked_queries, checked_weights
 from ltr.estimator_names import Estimator
-from ltr.losses import ranknet_loss
+from ltr.losses import RankNetLoss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.baselines import LogisticRegressionRanker
@@ -709,7 +709,7 @@ def _learnt_weights(scores: FloatArray, rows: LabelledRows) -> tuple[FloatArray,
             margins = signs * blend
             return float(weights @ np.logaddexp(0.0, -margins)), -weights * signs * np.exp(-np.logaddexp(0.0, margins))
         leaf = torch.from_numpy(blend).requires_grad_()
-        loss = total * ranknet_loss(leaf, labels, **given)
+        loss = total * RankNetLoss()(leaf, labels, **given)
         loss.backward()
         assert leaf.grad is not None
         return float(loss.detach()), leaf.grad.numpy()

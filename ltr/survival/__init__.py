@@ -5,7 +5,7 @@ torch from tensors of times and events. `ltr.outcomes` defines which rows are co
 """
 
 from ltr.outcomes import KaplanMeier, Times, kaplan_meier, survival_labels
-from ltr.survival.losses import ConcordanceLoss, CoxLoss, concordance_loss, cox_loss
+from ltr.survival.losses import ConcordanceLoss, CoxLoss
 from ltr.survival.metrics import DynamicAUC, c_index, cumulative_dynamic_auc, uno_c_index
 
 __all__ = [
@@ -15,8 +15,6 @@ __all__ = [
     "KaplanMeier",
     "Times",
     "c_index",
-    "concordance_loss",
-    "cox_loss",
     "cumulative_dynamic_auc",
     "kaplan_meier",
     "survival_labels",

@@ -19,7 +19,6 @@ from torch import Tensor, nn
 
 from ltr.checks import one_of
 from ltr.losses.arithmetic import grouped_logsumexp
-from ltr.losses.contract import as_function
 from ltr.losses.pairwise import TwoFieldLoss, check_rows, two_class_loss
 
 TiesName = Literal["efron", "breslow"]
@@ -144,10 +143,6 @@ class CoxLoss(nn.Module):
         else:
             value = (w[e] * (below - s[e])).sum()
         return (value / w[e].sum()).to(given.dtype)
-
-
-concordance_loss = as_function(ConcordanceLoss, "concordance_loss")
-cox_loss = as_function(CoxLoss, "cox_loss")
 
 
 def _checked_events(scores: Tensor, time: Tensor, event: Tensor, weight: Tensor | None, qid: Tensor | None) -> Tensor:

@@ -5,7 +5,7 @@ A higher score means that the treatment does more for the row. Metrics are compu
 """
 
 from ltr.outcomes import Treatments, uplift_labels
-from ltr.uplift.losses import UpliftLoss, uplift_loss
+from ltr.uplift.losses import UpliftLoss
 from ltr.uplift.metrics import (
     Definition,
     TopEffect,
@@ -29,5 +29,4 @@ __all__ = [
     "qini_curve",
     "uplift_curve",
     "uplift_labels",
-    "uplift_loss",
 ]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ltr.losses.contract import as_function
 from ltr.losses.pairwise import TwoFieldLoss, check_rows, two_class_loss
 
 
@@ -73,6 +72,3 @@ class UpliftLoss(TwoFieldLoss):
                 whole = total if self.pairs == "mean" else None
                 value = value + two_class_loss(self.pair, s[kept], upper[kept], block[kept], (w * by)[kept], whole)
         return value
-
-
-uplift_loss = as_function(UpliftLoss, "uplift_loss")

@@ -10,7 +10,7 @@ import torch
 
 from ltr.data import DataError
 from ltr.data.trec import judged_lists, read_qrels, read_run, write_qrels, write_run
-from ltr.metrics import evaluate, ndcg, parse_measure, recall
+from ltr.metrics import evaluate, ndcg, parse_measure
 from trainers.cli import main
 from trainers.evaluation import evaluate_run
 from trainers.files import RunError
@@ -245,12 +245,12 @@ def test_items_outside_a_list_count_where_relevant_items_are_counted():
     assert alone.item() == pytest.approx(1 / (3 + 2 + 1))
     # a batch, with padding
     mask = torch.tensor([[True] * 4, [True, True, False, False]])
-    both = recall(scores.expand(2, 4), labels.expand(2, 4), k=9, mask=mask, outside=outside.expand(2, 4))
+    both = parse_measure("recall@9")(scores.expand(2, 4), labels.expand(2, 4), mask=mask, outside=outside.expand(2, 4))
     assert both.tolist() == [0.5, 1.0]
     with pytest.raises(ValueError, match="judged must be True for every item with a label above 0"):
         bpref(scores, labels, judged=~outside)
     with pytest.raises(ValueError, match=r"outside must be boolean, of the shape of scores \(4,\), got torch.int64"):
-        recall(scores, labels, k=9, outside=outside.long())
+        parse_measure("recall@9")(scores, labels, outside=outside.long())
 
 
 def test_ndcg_is_ours_and_the_names_of_trec_eval_are_its_own(tmp_path, capsys):

@@ -18,13 +18,12 @@ from tests.losses.loss_reference import (
     set_form,
     value_and_grad,
 )
-from tests.tiers import examples, slow_but, thinned
+from tests.tiers import examples, slow_but
 
 all_losses = pytest.mark.parametrize("case", CASES, ids=str)
 pairwise_losses = pytest.mark.parametrize("case", PAIRWISE_CASES, ids=str)
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 both_pairs = pytest.mark.parametrize("pairs", ["mean", "sum"])
-losses_and_pairs = pytest.mark.parametrize(("case", "pairs"), thinned(2, CASES, ["mean", "sum"]))
 
 
 @pytest.fixture(autouse=True, params=["all pairs", "no pairs", "compiled"])
@@ -52,32 +51,23 @@ def same(actual, expected, tolerance=1e-12):
 # --- values ------------------------------------------------------------------------------------------------------
 
 
-@losses_and_pairs
-def test_functional_twin_equals_the_module(case, pairs):
-    scores, labels, weight = draw(case, 3, 7)
-    for reduction in ("mean", "sum", "none"):
-        module = case.module(pairs=pairs, reduction=reduction)
-        value = case.function(scores, labels, weight=weight, pairs=pairs, reduction=reduction, **case.options)
-        assert torch.equal(value, module(scores, labels, weight=weight))
-
-
 def test_logistic_equals_torch_binary_cross_entropy():
     scores, labels, weight = draw(CASES[4], 50)
     labels = labels.double()
-    same(losses.logistic_loss(scores, labels), F.binary_cross_entropy_with_logits(scores, labels))
+    same(losses.LogisticLoss()(scores, labels), F.binary_cross_entropy_with_logits(scores, labels))
     expected = F.binary_cross_entropy_with_logits(scores, labels, weight=weight, reduction="sum")
-    same(losses.logistic_loss(scores, labels, weight=weight, pairs="sum"), expected)
+    same(losses.LogisticLoss(pairs="sum")(scores, labels, weight=weight), expected)
 
 
 def test_pairwise_losses_equal_torch_losses_of_differences():
     scores, labels, _ = draw(CASES[0], 40, grades=2)
     z = (scores[labels == 1][:, None] - scores[labels == 0][None, :]).flatten()
     one = torch.ones_like(z)
-    same(losses.ranknet_loss(scores, labels), F.binary_cross_entropy_with_logits(z, one))
-    same(losses.ranknet_loss(scores, labels), F.soft_margin_loss(z, one))
-    same(losses.pairwise_hinge_loss(scores, labels), F.margin_ranking_loss(z, 0 * one, one, margin=1.0))
+    same(losses.RankNetLoss()(scores, labels), F.binary_cross_entropy_with_logits(z, one))
+    same(losses.RankNetLoss()(scores, labels), F.soft_margin_loss(z, one))
+    same(losses.PairwiseHingeLoss()(scores, labels), F.margin_ranking_loss(z, 0 * one, one, margin=1.0))
     same(
-        losses.pairwise_squared_hinge_loss(scores, labels),
+        losses.PairwiseSquaredHingeLoss()(scores, labels),
         F.margin_ranking_loss(z, 0 * one, one, 1.0, reduction="none").square().mean(),
     )
 
@@ -166,12 +156,12 @@ def test_data_changed_in_place_is_noticed(case):
 def test_powers_are_finite_wherever_the_result_is():
     # the one negative has (mean over positives of l)^4 = (exp(120) + exp(-1))^4 / 2^4 at p = 1/4 of overflow
     labels = torch.tensor([1, 1, 0])
-    logistic = losses.p_norm_push_loss(torch.tensor([0.0, 1.0, 1e9]), labels, p=4, inner="logistic")
+    logistic = losses.PNormPushLoss(p=4, inner="logistic")(torch.tensor([0.0, 1.0, 1e9]), labels)
     assert logistic.item() == pytest.approx(1e36, rel=1e-4)
-    tiny = losses.p_norm_push_loss(torch.tensor([50.0, 50.0, 0.0]), labels, p=1.5, inner="logistic")
+    tiny = losses.PNormPushLoss(p=1.5, inner="logistic")(torch.tensor([50.0, 50.0, 0.0]), labels)
     assert tiny.item() == pytest.approx(math.exp(-75), rel=1e-4)
     # exp(-60) underflows when raised to the power 4 after exp, the sum over 2 positives does not
-    below = losses.p_norm_push_loss(torch.tensor([21.0, 21.0, 0.0]), labels, p=4, pairs="sum")
+    below = losses.PNormPushLoss(p=4, pairs="sum")(torch.tensor([21.0, 21.0, 0.0]), labels)
     assert below.item() == pytest.approx(16 * math.exp(-84), rel=1e-4)
 
 
@@ -261,8 +251,8 @@ def test_numbers_beyond_the_range_of_scores_are_refused(case):
 def test_logistic_refuses_graded_labels_of_real_items_only():
     scores, labels = torch.zeros(3), torch.tensor([0, 1, 2])
     with pytest.raises(ValueError, match="labels must be 0 or 1 for the logistic loss, got 2"):
-        losses.logistic_loss(scores, labels)
-    assert losses.logistic_loss(scores, labels, mask=labels < 2).item() == pytest.approx(math.log(2))
+        losses.LogisticLoss()(scores, labels)
+    assert losses.LogisticLoss()(scores, labels, mask=labels < 2).item() == pytest.approx(math.log(2))
 
 
 @all_losses

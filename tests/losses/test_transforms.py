@@ -7,7 +7,7 @@ import torch
 from torch.nn import functional as F
 
 from ltr import losses, metrics, torch_hooks
-from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE, HingePower
+from ltr.losses.functions import HINGE, LOGISTIC, SQUARED_HINGE
 from ltr.losses.transforms import TwoClasses, pair_sums
 from tests.losses.loss_reference import ALL_PAIRS, CASES, NO_PAIRS, set_form
 from tests.losses.test_listwise import NAMES
@@ -16,7 +16,6 @@ from tests.tiers import examples, slow_but
 FUNCTIONS = {
     "hinge": (HINGE, lambda z: F.relu(1 - z)),
     "squared hinge": (SQUARED_HINGE, lambda z: F.relu(1 - z).square()),
-    "cubed hinge": (HingePower(3), lambda z: F.relu(1 - z) ** 3),
     "logistic": (LOGISTIC, lambda z: -F.logsigmoid(z)),
 }
 functions = pytest.mark.parametrize("name", FUNCTIONS)

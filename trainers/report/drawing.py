@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,8 +21,7 @@ COLOURS = {"train": TRAINING, "test": TEST}
 WIDE = 6.4
 """Inches of a picture that is for wide pages only."""
 
-_ENTRY = 0.5  # inches of a legend's marker
-_LETTER = 0.0085  # inches of a letter of a legend, for each point of its size
+_LETTER = 0.0085  # inches of a letter for each point of its size
 
 
 def panels(titles: Sequence[str], *, height: float = 1.8, foot: float = 0.6) -> tuple[Figure, list[Axes]]:
@@ -60,27 +58,11 @@ def name_axes(figure: Figure, *, x: str = "", y: str = "") -> None:
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
-    """Draw one legend above all panels, with as many entries side by side as there is room for."""
-    shown = list(handles)
-    columns = _columns([str(handle.get_label()) for handle in shown], figure.get_figwidth())
+    """Draw one legend above all panels, two or three entries side by side."""
     figure.legend(
-        handles=shown, loc="outside upper center", ncols=columns, frameon=False, fontsize=SMALL, handlelength=1.6,
-        columnspacing=1.4, labelcolor=INK,
+        handles=list(handles), loc="outside upper center", ncols=2 if figure.get_figwidth() <= WIDTH else 3,
+        frameon=False, fontsize=SMALL, handlelength=1.6, columnspacing=1.4, labelcolor=INK,
     )  # fmt: skip
-
-
-def _columns(labels: Sequence[str], width: float) -> int:
-    """Return how many columns of a legend fit a width in inches; a legend is filled column by column.
-
-    Examples:
-        >>> _columns(["bound", "incumbent", "best"], 6.4), _columns(["a long label that takes a line"] * 3, 6.4)
-        (3, 2)
-    """
-    for columns in range(len(labels), 1, -1):
-        parts = np.array_split(np.array([len(label) for label in labels]), columns)
-        if sum(_ENTRY + _LETTER * SMALL * part.max() for part in parts) <= width:
-            return columns
-    return 1
 
 
 def entry(label: str, **look: Any) -> Line2D:  # noqa: ANN401

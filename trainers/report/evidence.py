@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trainers.config import CARD, EXACT
 from trainers.files import Json
 from trainers.records import SweepResults, nothing_proven
-from trainers.report.paired import FEWEST_SPLITS, Paired, family, paired
+from trainers.report.paired import Paired, family, paired
 from trainers.report.wording import Pair, decimals_of, gap_text
 from trainers.tables import NOTHING_PROVEN
 
@@ -39,34 +39,30 @@ _SHORT = {K: "K", TIME_LIMIT: "seconds"}
 class Variant:
     """A column of a table: a method with the values of its varied options."""
 
-    method: str  # name of the method
+    method: str
     varied: tuple[tuple[str, Any], ...] = ()  # keys and values in the order of the grid, without `best_of`
-    best_of: str | None = None  # the key of which only the best value is shown; None without one
+    best_of: str | None = None  # the key of which only the best value is shown
     of: int = 0  # how many values that key has
 
     @property
     def label(self) -> str:
-        """The heading of the column, such as ``exact, K = 50``.
+        """The heading of the column.
 
         Examples:
-            >>> Variant("exact", (("exact.top_k", 50),)).label
-            'exact, K = 50'
-            >>> Variant("hinge", (), "surrogate.l2", 6).label
-            'hinge, best of 6 l2'
+            >>> Variant("exact", (("exact.top_k", 50),)).label, Variant("hinge", (), "surrogate.l2", 6).label
+            ('exact, K = 50', 'hinge, best of 6 l2')
         """
-        parts = [f"{key_name(key)} = {value}" for key, value in self.varied]
-        if self.best_of is not None:
-            parts.append(f"best of {self.of} {key_name(self.best_of)}")
-        return ", ".join([self.method, *parts])
+        best = [] if self.best_of is None else [f"best of {self.of} {key_name(self.best_of)}"]
+        return ", ".join([self.method, *(f"{key_name(key)} = {value}" for key, value in self.varied), *best])
 
 
 @dataclass(frozen=True)
 class Series:
-    """The finished results of one variant on one data set."""
+    """The finished results of one variant on one data set, a record for each split."""
 
-    data: str  # name of the data set
-    variant: Variant  # the method and its options
-    records: Mapping[int, Json]  # one record for each split
+    data: str
+    variant: Variant
+    records: Mapping[int, Json]
 
     @property
     def splits(self) -> tuple[int, ...]:
@@ -82,7 +78,7 @@ class Series:
     def recentred(self) -> Series:
         """The same answers moved to the largest margin, on the splits where that was asked for."""
         moved = {split: one | one["recentred"] for split, one in self.records.items() if "recentred" in one}
-        return Series(self.data, self.variant, moved)
+        return replace(self, records=moved)
 
     def values(self, part: str, statistic: str) -> FloatArray:
         """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
@@ -98,47 +94,31 @@ class Series:
         which = "" if count == len(self.records) else f" in {count}"
         return gap_text(mean_of(self.on_list("gap"))) + (f" ({NOTHING_PROVEN}{which})" if count else "")
 
-    def option(self, name: str) -> Any:  # noqa: ANN401  (a value of the config)
-        """Return an option of the method as the first of its records has it."""
-        return next(iter(self.records.values()))["options"][name]
-
     def common(self, other: Series) -> tuple[int, ...]:
         """Return the splits that both series have."""
         return tuple(sorted(set(self.records) & set(other.records)))
 
     def at(self, splits: Sequence[int]) -> Series:
         """Return this series on some of its splits."""
-        return Series(self.data, self.variant, {split: self.records[split] for split in splits})
+        return replace(self, records={split: self.records[split] for split in splits})
 
 
 Row = Mapping[Variant, Series]
 """The series of a data set."""
+SeriesPairs = Mapping[Pair, tuple[Series, Series]]
+"""Series to compare, by data set and value of an option."""
+Families = dict[str, dict[Pair, Paired]]
+"""Comparisons on ``"train"`` and on ``"test"``, by data set and value of an option."""
 
 
 def key_name(key: str) -> str:
-    """Return a short name of a config's key.
-
-    Examples:
-        >>> key_name("exact.top_k"), key_name("exact.margin")
-        ('K', 'margin')
-    """
+    """Return a short name of a config's key: ``K`` for ``exact.top_k``, ``margin`` for ``exact.margin``."""
     return _SHORT.get(key, key.rpartition(".")[2])
 
 
 def in_order(value: Any) -> tuple[bool, Any]:  # noqa: ANN401  (a value of an option)
-    """Return the key that sorts values of an option: numbers ascending, then words as they come.
-
-    Examples:
-        >>> sorted(["full", 100, 50], key=in_order)
-        [50, 100, 'full']
-    """
+    """Return the key that sorts values of an option: numbers ascending, then words as they come."""
     return (True, 0) if isinstance(value, str) else (False, value)
-
-
-def other_options(record: Json, without: Iterable[str]) -> str:
-    """Return the options of a result as text, without some keys of the config."""
-    ignored = {key.rpartition(".")[2] for key in without}
-    return json.dumps({k: v for k, v in record["options"].items() if k not in ignored}, sort_keys=True)
 
 
 def proven(record: Json) -> bool:
@@ -164,7 +144,7 @@ def _number(value: object) -> float:
 class SweepTable:
     """The results of all grids with one name."""
 
-    name: str  # name of the grids
+    name: str
     title: str  # title of the first grid that has one, else empty
     rows: Mapping[str, Row]  # by data set, without those not begun; variants as in the grids, exact ones last
 
@@ -180,25 +160,19 @@ class SweepTable:
         return sorted(found, key=lambda variant: variant.method == EXACT)
 
     @cached_property
-    def exact(self) -> dict[str, Row]:
-        """The series of the exact stage by data set, without data sets that have none."""
-        found = {data: {v: s for v, s in row.items() if v.method == EXACT} for data, row in self.rows.items()}
-        return {data: row for data, row in found.items() if row}
-
-    @property
-    def exact_series(self) -> Iterator[Series]:
+    def exact(self) -> list[Series]:
         """All series of the exact stage."""
-        return (series for row in self.exact.values() for series in row.values())
+        return [series for row in self.rows.values() for v, series in row.items() if v.method == EXACT]
 
     @property
     def keys(self) -> frozenset[str]:
         """The options of the exact stage that are varied."""
-        return frozenset(key for series in self.exact_series for key, _ in series.variant.varied)
+        return frozenset(key for series in self.exact for key, _ in series.variant.varied)
 
     def along(self, key: str) -> dict[str, dict[Any, Series]]:
         """Return the exact series in which an option varies alone, by data set and value of the option, in order."""
         found: dict[str, dict[Any, Series]] = {}
-        for series in self.exact_series:
+        for series in self.exact:
             choice = dict(series.variant.varied)
             if [*choice] == [key]:
                 found.setdefault(series.data, {})[choice[key]] = series
@@ -251,10 +225,32 @@ Length = int | str
 class Lengths:
     """The exact results of one data set by K, with all other options but the time limit the same."""
 
-    data: str  # name of the data set
+    data: str
     limit: float  # seconds per list in most results
     main: dict[Length, Series]  # series with that limit by K, ascending, the full list last
     longer: dict[float, dict[Length, Series]]  # series with longer limits, by limit and K, the longest last
+
+    @classmethod
+    def of(cls, data: str, records: Iterable[Json]) -> Lengths:
+        """Arrange exact results: those of the options with the most results, by time limit."""
+        kept: dict[tuple[str, float, Length, int], Json] = {}
+        for record in records:
+            options = dict(record["options"])
+            length, limit = options.pop("top_k"), float(options.pop("time_limit"))
+            place = json.dumps(options, sort_keys=True), limit, length, record["split"]
+            if place not in kept or "recentred" in record:
+                kept[place] = record
+        [(most, _)] = Counter(options for options, *_ in kept).most_common(1)
+        own = {place[1:]: record for place, record in kept.items() if place[0] == most}
+        count = Counter(limit for limit, *_ in own)
+        series: dict[float, dict[Length, Series]] = {}
+        for seconds in sorted(count):
+            for length in sorted(dict.fromkeys(k for limit, k, _ in own if limit == seconds), key=in_order):
+                of_splits = {split: record for (*at, split), record in own.items() if at == [seconds, length]}
+                variant = Variant(EXACT, ((K, length),))
+                series.setdefault(seconds, {})[length] = Series(data, variant, of_splits)
+        usual = min(count, key=lambda seconds: (-count[seconds], seconds))
+        return cls(data, usual, series[usual], {limit: found for limit, found in series.items() if limit > usual})
 
 
 @dataclass(frozen=True)
@@ -276,7 +272,7 @@ class Evidence:
 
     @cached_property
     def tables(self) -> list[SweepTable]:
-        """Every table of the sweep, in order."""
+        """All tables of the sweep, in order."""
         return tables_of(self.results)
 
     @cached_property
@@ -294,16 +290,11 @@ class Evidence:
     @cached_property
     def lengths(self) -> dict[str, Lengths]:
         """The exact results by data set and K, from the variants in which nothing else but the time limit varies."""
-        groups: dict[str, dict[str, dict[float, dict[Length, dict[int, Json]]]]] = defaultdict(dict)
-        every = (series for table in self.tables for series in table.exact_series)
-        plain = (series for series in every if dict(series.variant.varied).keys() <= {K, TIME_LIMIT})
-        for record in (record for series in plain for record in series.records.values()):
-            length, limit = record["options"]["top_k"], float(record["options"]["time_limit"])
-            of_options = groups[record["data"]].setdefault(other_options(record, [K, TIME_LIMIT]), {})
-            by_split = of_options.setdefault(limit, {}).setdefault(length, {})
-            if record["split"] not in by_split or "recentred" in record:
-                by_split[record["split"]] = record
-        return {data: _lengths(data, found) for data, found in groups.items()}
+        found: dict[str, list[Json]] = {}
+        for series in (series for table in self.tables for series in table.exact):
+            if dict(series.variant.varied).keys() <= {K, TIME_LIMIT}:
+                found.setdefault(series.data, []).extend(series.records.values())
+        return {data: Lengths.of(data, records) for data, records in found.items()}
 
     @cached_property
     def main(self) -> dict[Pair, Series]:
@@ -317,50 +308,25 @@ class Evidence:
         name = next(iter(bases.values()))["method"] if bases else ""
         return series.at(sorted(bases)), Series(series.data, Variant(name), bases)
 
-    def compare(
-        self,
-        a: Series,
-        b: Series,
-        part: str,
-        *,
-        independent: bool = False,
-        fewest: int = FEWEST_SPLITS,
-    ) -> Paired:
-        """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets.
-
-        With `independent` the splits count as independent, as in the ordinary paired t-test.
-        """
+    def compare(self, a: Series, b: Series, part: str) -> Paired:
+        """Compare two series of a data set on their common splits, on the ``"train"`` or the ``"test"`` sets."""
         splits = a.common(b)
         a, b = a.at(splits), b.at(splits)
         other = {"train": "test", "test": "train"}[part]
-        sizes = [record["sizes"] for record in a.records.values()]
-        shares = [] if independent else [size[part][0] / size[other][0] for size in sizes]
+        shares = [record["sizes"][part][0] / record["sizes"][other][0] for record in a.records.values()]
         overlap = float(np.mean(shares)) if shares else 0.0
-        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap, fewest)
+        return paired(a.values(part, self.statistic), b.values(part, self.statistic), overlap)
 
-    @cached_property
-    def gains(self) -> dict[str, dict[Pair, Paired]]:
-        """The exact stage against its base ranker by data set and K, on ``"train"`` and on ``"test"``, as families."""
-        pairs = {pair: self.with_base(series) for pair, series in self.main.items()}
+    def families(self, pairs: SeriesPairs) -> Families:
+        """Compare pairs of series, as one family on ``"train"`` and one on ``"test"``."""
         return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
 
     @cached_property
-    def recentred(self) -> dict[str, dict[Pair, Paired]]:
+    def gains(self) -> Families:
+        """The exact stage against its base ranker by data set and K."""
+        return self.families({pair: self.with_base(series) for pair, series in self.main.items()})
+
+    @cached_property
+    def recentred(self) -> Families:
         """Answers moved to the largest margin against the same answers as found, like `gains`."""
-        pairs = {pair: (series.recentred, series) for pair, series in self.main.items()}
-        return {part: family({pair: self.compare(*two, part) for pair, two in pairs.items()}) for part in PARTS}
-
-
-def _lengths(data: str, of_options: dict[str, dict[float, dict[Length, dict[int, Json]]]]) -> Lengths:
-    """Choose the options with the most results and divide them by time limit."""
-
-    def size(by_length: dict[Length, dict[int, Json]]) -> int:
-        return sum(map(len, by_length.values()))
-
-    by_limit = max(of_options.values(), key=lambda limits: sum(map(size, limits.values())))
-    limit = min(by_limit, key=lambda seconds: (-size(by_limit[seconds]), seconds))
-    series = {}
-    for seconds, found in sorted(by_limit.items()):
-        ordered = sorted(found, key=in_order)
-        series[seconds] = {length: Series(data, Variant(EXACT, ((K, length),)), found[length]) for length in ordered}
-    return Lengths(data, limit, series[limit], {seconds: of for seconds, of in series.items() if seconds > limit})
+        return self.families({pair: (series.recentred, series) for pair, series in self.main.items()})

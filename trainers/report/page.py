@@ -39,10 +39,11 @@ class Text:
 class Table:
     """A table."""
 
-    header: Sequence[str]  # headings of the columns
-    rows: Sequence[Sequence[str]]  # texts, as many in each row as there are columns
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
     caption: str = ""  # text below the table; empty for none
     left: int = 1  # number of leading columns with text, aligned to the left; the others hold numbers
+    html: str = ""  # what the page in HTML shows in place of the table; trusted, so that nothing in it is escaped
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,19 +51,11 @@ class Picture:
     """A figure."""
 
     name: str  # name of its file, without an ending
-    figure: Figure  # the drawing
+    figure: Figure
     caption: str  # what it shows, in a sentence or two; screen readers read it too
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A figure that is drawn in HTML, as a table in Markdown."""
-
-    html: str  # trusted: nothing in it is escaped
-    table: Table
-
-
-Block = Text | Table | Picture | Drawing
+Block = Text | Table | Picture
 
 
 @dataclass(frozen=True)
@@ -75,11 +68,11 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report."""
+    """A whole report: the blocks of the summary, the first of which is the answer, and sections of details."""
 
-    title: str  # heading of the page
-    summary: Sequence[Block]  # blocks before the first section; in HTML the first paragraph is set as the answer
-    sections: Sequence[Section]  # the details
+    title: str
+    summary: Sequence[Block]
+    sections: Sequence[Section]
 
     @property
     def pictures(self) -> list[Picture]:
@@ -100,22 +93,12 @@ def literal(text: str) -> str:
 
 
 def inline_html(text: str) -> str:
-    """Return a text as HTML.
-
-    Examples:
-        >>> inline_html("**a < b** and `<c>`")
-        '<strong>a &lt; b</strong> and <code>&lt;c&gt;</code>'
-    """
+    """Return a text as HTML."""
     return str(_INLINE.renderInline(text))
 
 
 def plain_text(text: str) -> str:
-    """Return a text without its markup.
-
-    Examples:
-        >>> plain_text("**K** = [50](https://example.org), `dcg`")
-        'K = 50, dcg'
-    """
+    """Return a text without its markup."""
     return "".join(token.content for token in _INLINE.parseInline(text)[0].children or [])
 
 
@@ -132,7 +115,7 @@ def file_names(pictures: Iterable[Picture]) -> dict[Picture, str]:
     """Return a distinct, plain file name for each picture."""
     names: dict[Picture, str] = {}
     for picture in pictures:
-        plain = "".join(c if c.isalnum() or c in "-_.+=" else "_" for c in picture.name).lstrip(".") or "picture"
+        plain = re.sub(r"[^\w.+=-]", "_", picture.name).lstrip(".") or "picture"
         name, number = plain, 1
         while f"{name}.png" in names.values():
             number += 1
@@ -150,11 +133,9 @@ def to_markdown(page: Page, paths: Mapping[Picture, str]) -> str:
 
 
 def block_markdown(block: Block, paths: Mapping[Picture, str]) -> str:
-    """Return a paragraph, a table, a drawing or a picture as GitHub's Markdown, its caption below."""
+    """Return a paragraph, a table or a picture as GitHub's Markdown, its caption below."""
     if isinstance(block, Text):
         return _line(block.text)
-    if isinstance(block, Drawing):
-        block = block.table
     if isinstance(block, Table):
         text = markdown_table(_row(block.header), map(_row, block.rows), left=block.left)
     else:
@@ -176,17 +157,11 @@ def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
     """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"inline": lambda text: Markup(inline_html(text)), "plain": plain_text}
-    # a line may break after an underscore of a long name, but not within ``K = 50``
-    breakable = re.compile(r"_(?=[^<>]*(<|$))")
-    environment.filters["breakable"] = lambda html: Markup(
-        breakable.sub("_<wbr>", html).replace(" = ", "&nbsp;=&nbsp;")
-    )
     folder = resources.files("trainers.report")
     template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     return template.render(
         page=page,
         style=Markup(folder.joinpath("page.css").read_text(encoding="utf-8")),
         sources={one: f"data:image/png;base64,{base64.b64encode(data).decode()}" for one, data in images.items()},
-        width=lambda picture: round(picture.figure.get_figwidth() * _CSS_PIXELS),
-        height=lambda picture: round(picture.figure.get_figheight() * _CSS_PIXELS),
+        sizes={one: [round(_CSS_PIXELS * inches) for inches in one.figure.get_size_inches()] for one in images},
     )

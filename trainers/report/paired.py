@@ -43,9 +43,9 @@ class Paired:
     """Two rankers on the same splits of one data set."""
 
     splits: int  # number of splits on which both have a value
-    mean_a: float  # mean of the first ranker's values
-    mean_b: float  # mean of the second ranker's values
-    difference: float  # mean of the first ranker's values less the second one's
+    mean_a: float
+    mean_b: float
+    difference: float  # mean_a - mean_b
     width: float = math.nan  # half the length of the difference's 95% interval; NaN without a test
     p: float = math.nan  # two-sided p value of the difference; NaN without a test
     p_holm: float = math.nan  # `p` adjusted over its family, see `family`
@@ -76,7 +76,7 @@ def paired(a: ArrayLike, b: ArrayLike, overlap: float, fewest: int = FEWEST_SPLI
 
     Args:
         a: the first ranker's value on each split; splits with NaN are left out.
-        b: the second ranker's values on the same splits in the same order.
+        b: the second ranker's values on the same splits.
         overlap: rows of the evaluated set over rows of the other set; 0 gives the ordinary paired t-test.
         fewest: number of splits below which nothing is tested, at least 2.
 

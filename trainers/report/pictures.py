@@ -14,7 +14,7 @@ from ltr.display.pictures import GREY, INK
 from trainers.files import Json
 from trainers.records import nothing_proven
 from trainers.report import drawing as draw
-from trainers.report.evidence import PARTS, Evidence, FloatArray, settled
+from trainers.report.evidence import Evidence, settled
 from trainers.report.page import Picture, Section, Text
 from trainers.report.paired import Paired
 from trainers.report.wording import counted_range
@@ -50,7 +50,7 @@ def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
     """Draw the gain of the exact stage by K, a panel for each data set."""
     rows: dict[str, Gains] = {}
     for (data, length), series in evidence.main.items():
-        both = {part: evidence.compare(*evidence.with_base(series), part, fewest=2) for part in PARTS}
+        both = {part: found[data, length] for part, found in evidence.gains.items() if (data, length) in found}
         if known := {part: gain for part, gain in both.items() if gain.mean_b > 0}:
             rows.setdefault(data, {})[length] = known, all(map(settled, series.records.values()))
     if not rows:
@@ -59,15 +59,16 @@ def gain_pictures(evidence: Evidence) -> Iterator[Picture]:
     for axes, gains in zip(grid, rows.values(), strict=True):
         _draw_gains(axes, gains)
     draw.name_axes(figure, y="gain over the base ranker, %", x="K, positions reranked")
-    common = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgecolor": INK}
-    proofs = [
-        draw.entry("all lists proven optimal", markerfacecolor=INK, **common),
-        draw.entry("not all", markerfacecolor="white", **common),
-    ]
-    parts = [draw.entry(draw.NAMES[part], color=colour, linewidth=1.6) for part, colour in draw.COLOURS.items()]
-    draw.legend(figure, [*parts, *proofs])
-    every = (gain for gains in rows.values() for both, _ in gains.values() for gain in both.values())
-    splits = counted_range((gain.splits for gain in every), "split")
+    point = {"linestyle": "", "marker": "o", "markersize": 5, "markeredgecolor": INK}
+    draw.legend(
+        figure,
+        [
+            *(draw.entry(draw.NAMES[part], color=colour, linewidth=1.6) for part, colour in draw.COLOURS.items()),
+            draw.entry("all lists proven optimal", markerfacecolor=INK, **point),
+            draw.entry("not all", markerfacecolor="white", **point),
+        ],
+    )
+    splits = counted_range((gain.splits for of in evidence.gains.values() for gain in of.values()), "split")
     caption = (
         f"Mean gain in {evidence.statistic} of the exact stage over its base ranker, in percent of the base ranker's "
         f"mean, by K; {splits} per data set. Bars: 95% intervals that allow for rows shared by splits "
@@ -80,8 +81,6 @@ def _draw_gains(axes: Axes, gains: Gains) -> None:
     axes.axhline(0, color=GREY, linewidth=0.9)
     for side, (part, colour) in zip((-1, 1), draw.COLOURS.items(), strict=True):
         at = [(x, both[part], proven) for x, (both, proven) in enumerate(gains.values()) if part in both]
-        if not at:
-            continue
         xs = [x + 0.018 * side * len(gains) for x, _, _ in at]
         means = [gain.percent for _, gain, _ in at]
         axes.plot(xs, means, color=colour, linewidth=1.5, label=part)
@@ -107,18 +106,13 @@ def trace_pictures(evidence: Evidence) -> Iterator[Picture]:
             yield _trace_picture(evidence, data, traced[:_LISTS])
 
 
-def _steps_of(record: Json) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the seconds of a trace, each once, with incumbent and bound from there on."""
-    points = {max(point[0], _FIRST): (point[1], point[2]) for point in record["trace"]}
-    incumbent, bound = np.array(list(points.values())).T
-    return np.array(list(points)), incumbent, bound
-
-
 def _trace_picture(evidence: Evidence, data: str, records: list[Json]) -> Picture:
     figure, grid = draw.panels([_ending(record) for record in records], foot=0.8)
     last = max(0.01, *(record["trace"][-1][0] for record in records))
     for axes, record in zip(grid, records, strict=True):
-        seconds, incumbent, bound = _steps_of(record)
+        # each time once, with incumbent and bound from there on
+        points = {max(point[0], _FIRST): point[1:3] for point in record["trace"]}
+        seconds, (incumbent, bound) = np.array(list(points)), np.array(list(points.values())).T
         draw_trace(axes, seconds, incumbent, bound)
         if starts := (record["list"] or {}).get("starts"):
             axes.axhline(max(starts.values()), color=GREY, linewidth=1.1, linestyle="--")

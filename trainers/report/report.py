@@ -10,13 +10,12 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ltr.answer import Answer, ListFront, RowRanges, curve_table, drawn
+from ltr.answer import Answer, RowRanges, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
 from trainers.report.page import (
     Block,
-    Drawing,
     Page,
     Picture,
     Section,
@@ -30,19 +29,19 @@ from trainers.report.page import (
 )
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import pictures
-from trainers.report.tables import SECTIONS, gain_table, progress, promises, value_table
+from trainers.report.tables import gain_table, progress, promises, table_sections, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.results import Results, tables
 
 
 @dataclass(frozen=True)
 class Written:
-    """The files of a report."""
+    """The files of a report; the last two are those of a sweep."""
 
-    markdown: Path  # the page as Markdown
-    html: Path  # the page as HTML with the pictures inside
-    figures: Path | None = None  # folder of the pictures of a sweep
-    export: Path | None = None  # all results of a sweep, in one file that `ltr report` and `ltr sweep --from` read
+    markdown: Path
+    html: Path  # one file with the pictures inside
+    figures: Path | None = None  # folder of the pictures
+    export: Path | None = None  # all results in one file, which `ltr report` and `ltr sweep --from` read
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -55,66 +54,57 @@ def build_page(results: SweepResults) -> Page:
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)
-    sections = details(evidence)
-    drawn = [block for section in sections for block in section.blocks if isinstance(block, Picture)]
+    pictured = pictures(evidence)
     begun = next(table for table in evidence.tables if table.rows)
+    before = (advice(evidence), choices(evidence))
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
-    first, notes = drawn[:1], [resolution_text(evidence.gains["test"]), state(evidence)]
-    lines = [text for text in (advice(evidence), choices(evidence)) if text]
-    summary: list[Block] = [*map(Text, lines), *first, table, *(Text(note) for note in notes if note)]
-    kept = []
-    for section in sections:
-        blocks = [block for block in section.blocks if block not in first]
-        if len(blocks) == len(section.blocks) or any(isinstance(block, Picture) for block in blocks):
-            kept.append(Section(section.title, blocks))
-    return Page(literal(f"Results of {results.name}"), summary, kept)
+    after = (resolution_text(evidence.gains["test"]), state(evidence))
+    summary: list[Block] = [Text(text) for text in before if text]
+    summary += [block for section in pictured[:1] for block in section.blocks if isinstance(block, Picture)]
+    summary += [table, *(Text(text) for text in after if text)]
+    return Page(literal(f"Results of {results.name}"), summary, [*table_sections(evidence), *pictured[1:]])
 
 
 def build_run_page(results: Results, answer: Answer | None) -> Page:
     """Make the report of a run: what its page promises, then its tables, the periods of the test set first."""
-    lines = [literal(text) for text in (results.answer, results.recommendation) if text]
-    summary: list[Block] = [Text(f"**{line}**") for line in lines[:1]]
+    told = _texts(text for text in (results.answer, results.recommendation) if text)
+    summary: list[Block] = [Text(f"**{one.text}**") for one in told[:1]]
     if answer is not None:
-        heads, rows = curve_table(answer)
+        hits = _table(*curve_table(answer), "Hits to expect by number of visits.", left=0, html=drawn(answer))
         warnings = (*answer.warnings, *answer.learned.warnings)
-        summary.append(Text(literal(answer.learned.method)))
-        summary.append(Drawing(drawn(answer), Table(heads, rows, "Hits to expect by number of visits.", left=0)))
-        summary += [Text(literal(text)) for text in warnings]
+        summary += [*_texts([answer.learned.method]), hits, *_texts(warnings)]
     sections: list[Section] = []
     for name, columns in tables(results).items():
-        block = Table(
-            [literal(heading) for heading, _ in columns], _literals(zip(*(cells for _, cells in columns), strict=True))
-        )
+        block = _table([heading for heading, _ in columns], zip(*(cells for _, cells in columns), strict=True))
         heading = literal(name.capitalize())
         if not sections:  # the methods
-            texts = [literal(text) for text in (*results.caption.splitlines(), *results.conclusions)]
-            sections.append(Section(heading, [*map(Text, lines[1:]), block, *map(Text, texts)]))
+            texts = _texts((*results.caption.splitlines(), *results.conclusions))
+            sections.append(Section(heading, [*told[1:], block, *texts]))
         elif name.startswith("test periods"):
             summary += [Text(f"{heading}:"), block]
         else:
             sections.append(Section(heading, [block]))
     for row in results.rows:
-        sections += [_proven_section(row.method, found) for found in row.proven]
+        for found in row.proven:
+            what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
+            table = _table(*found.table, left=0, html=drawn(found))
+            sections.append(Section(literal(f"{what}, {row.method}"), [*_texts(found.sentences), table]))
     return Page(literal(f"Results of {results.name}"), summary, sections)
 
 
-def _literals(rows: Iterable[Iterable[str]]) -> list[list[str]]:
-    return [[literal(cell) for cell in row] for row in rows]
+def _texts(texts: Iterable[str]) -> list[Text]:
+    return [Text(literal(text)) for text in texts]
 
 
-def _proven_section(method: str, found: RowRanges | ListFront) -> Section:
-    """Return the section of a report on the ranges of the rows of a method's list, or on its front."""
-    what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
-    heads, rows = found.table
-    table = Table([literal(head) for head in heads], _literals(rows), left=0)
-    texts = [Text(literal(text)) for text in found.sentences]
-    return Section(literal(f"{what}, {method}"), [*texts, Drawing(drawn(found), table)])
+def _table(
+    heads: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "", *, left: int = 1, html: str = ""
+) -> Table:
+    return Table([*map(literal, heads)], [[*map(literal, row)] for row in rows], caption, left, html)
 
 
 def details(evidence: Evidence) -> list[Section]:
-    """Return the sections of a report."""
-    made = [section for make in SECTIONS for section in make(evidence)]
-    return [section for section in (*made, *pictures(evidence)) if section.blocks]
+    """Return the sections of a report with all pictures."""
+    return [*table_sections(evidence), *pictures(evidence)]
 
 
 def choices(evidence: Evidence) -> str:
@@ -126,12 +116,14 @@ def choices(evidence: Evidence) -> str:
     results = f"{counted(len(found), 'result')} of the exact stage"
     if not reranked:
         return f"In all {results} the choice on the training set kept the base order."
-    expected = signed(mean_of(np.array([one.choice.expected for one in reranked])), d)
-    came = signed(mean_of(np.array([one.came for one in reranked])), d)
-    kept = "" if len(reranked) == len(found) else "; in the others it kept the base order"
+    expected, came = (
+        signed(mean_of(np.array(gains)), d)
+        for gains in ([one.choice.expected for one in reranked], [one.came for one in reranked])
+    )
     return (
         f"In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
-        f"expected on new lists and {came} on the test sets{kept}."
+        f"expected on new lists and {came} on the test sets, within the expected 90 % interval in "
+        f"{sum(one.held for one in reranked)} of {len(reranked)}."
     )
 
 

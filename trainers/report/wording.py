@@ -15,15 +15,10 @@ ABSENT = "-"
 """The text of a number that does not exist."""
 Pair = tuple[str, int | float | str]
 """A data set, and a K or the value of another option."""
-_NAMED = 4  # data sets that are named where nothing is found; more are counted
 
 
 def decimals_of(size: float) -> int:
-    """Return how many decimals give four digits to values of this size.
-
-    >>> [decimals_of(size) for size in (250.0, 31.2, 3.1, 0.72)]
-    [1, 2, 3, 4]
-    """
+    """Return how many decimals give four digits to values of this size: 2 for 31.2, 4 for 0.72."""
     if not math.isfinite(size) or size == 0:
         return 3
     return min(max(3 - math.floor(math.log10(abs(size))), 0), 6)
@@ -47,38 +42,22 @@ def signed(value: float, decimals: int) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a relative difference given in percent.
-
-    >>> percent(12.34), percent(-0.456), percent(math.nan)
-    ('+12.3%', '-0.46%', '-')
-    """
+    """Return a relative difference given in percent, such as ``+12.3%`` or ``-0.46%``."""
     return f"{signed(value, 1 if abs(value) >= 1 else 2)}%" if math.isfinite(value) else ABSENT
 
 
 def share(ratio: float) -> str:
-    """Return a share in whole percent.
-
-    >>> share(0.314), share(-1.2), share(-0.001)
-    ('31%', '-120%', '0%')
-    """
+    """Return a share in whole percent."""
     return f"{round(100 * ratio)}%" if math.isfinite(ratio) else ABSENT
 
 
 def gap_text(gap: float) -> str:
-    """Return a relative gap in percent.
-
-    >>> gap_text(0.00481), gap_text(math.nan)
-    ('0.48%', '-')
-    """
+    """Return a relative gap in percent, such as ``0.48%``."""
     return f"{100 * gap:.2f}%" if math.isfinite(gap) else ABSENT
 
 
 def seconds(value: float) -> str:
-    """Return seconds with two digits, or as a whole number.
-
-    >>> seconds(0.0123), seconds(2.0), seconds(123.4)
-    ('0.012', '2.0', '123')
-    """
+    """Return seconds with two digits, or as a whole number from 10 on."""
     return f"{value:.0f}" if value >= 9.95 else f"{value:#.2g}"
 
 
@@ -98,39 +77,23 @@ def p_text(p: float) -> str:
 
 
 def p_equals(p: float) -> str:
-    """Return a p value for a sentence.
-
-    >>> p_equals(0.0123), p_equals(0.0)
-    ('p = 0.012', 'p < 0.001')
-    """
+    """Return a p value for a sentence, such as ``p = 0.012`` or ``p < 0.001``."""
     text = p_text(p)
     return f"p {text[0]} {text[1:]}" if text.startswith("<") else f"p = {text}"
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names joined for a sentence.
-
-    >>> listed(["a"]), listed(["a", "b", "c"])
-    ('a', 'a, b and c')
-    """
+    """Return names joined for a sentence: ``a, b and c``."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    >>> counted(1, "split"), counted(3, "data set")
-    ('1 split', '3 data sets')
-    """
+    """Return a number of things: ``1 split``, ``3 splits``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def counted_range(numbers: Iterable[int], noun: str) -> str:
-    """Return the least and the largest number of things.
-
-    >>> counted_range([3, 10, 10], "split"), counted_range([1], "split")
-    ('3 to 10 splits', '1 split')
-    """
+    """Return the least and the largest number of things: ``3 to 10 splits``."""
     found = sorted(set(numbers))
     return counted(found[0], noun) if len(found) == 1 else f"{found[0]} to {found[-1]} {noun}s"
 
@@ -181,20 +144,15 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
         return f"It is too early to compare {what} with {against}: {why}."
     by = {v: where(family, v, decimals, varied) for v in (Verdict.BETTER, Verdict.WORSE, Verdict.UNDECIDED)}
     better, worse = by[Verdict.BETTER], by[Verdict.WORSE]
-    undecided = [data for data in by[Verdict.UNDECIDED] if data not in better and data not in worse]
     sentences = []
     if all(found.p == 1 and found.width == 0 for found in tested):
         sentences.append(f"Wherever there are enough splits for a test, {what} and {against} are equal on each split.")
     elif not better and not worse:
-        shown = f"{what} was not shown to differ from {against}"
-        several = f"the {len(undecided)} data sets" if len(undecided) > _NAMED else listed([*map(literal, undecided)])
         above, below = (sum(sign * found.difference > 0 for found in tested) for sign in (1, -1))
+        which = "The difference is not" if len(tested) == 1 else f"None of the {len(tested)} differences is"
         sentences.append(
-            f"The one difference, on {several}, is not significant ({p_equals(tested[0].p_holm)}): {shown}."
-            if len(tested) == 1
-            else f"None of the {len(tested)} differences is significant after correction: {shown}, on "
-            f"{f'any of {several}' if len(undecided) > 1 else several}. "
-            f"Differences above 0: {above}; below 0: {below}."
+            f"{which} significant after correction: {what} was not shown to differ from {against} ({above} above 0, "
+            f"{below} below 0)."
         )
     else:
         parts = [
@@ -202,7 +160,7 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
             for word in (Verdict.BETTER, Verdict.WORSE)
         ]
         sentences.append(f"After correction {what} is {' It is '.join(f'{part}.' for part in parts)}")
-        if undecided:
+        if undecided := [data for data in by[Verdict.UNDECIDED] if data not in better and data not in worse]:
             sentences.append(f"Undecided: {listed([*map(literal, undecided)])}.")
     short = dict.fromkeys(data for (data, _), found in family.items() if not found.tested)
     if few := [data for data in short if not any(data in found for found in by.values())]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from matplotlib.figure import Figure
@@ -30,6 +30,8 @@ from trainers.task.data import Split
 from trainers.task.measures import ranked_labels, statistic_of
 from trainers.task.raw import test_rows
 
+_SETS = (("train", "training"), ("test", "test"))  # names in tags, and in words
+
 
 def visits_of(config: Config) -> int | None:
     """Return how many rows are to be visited: by default as many as the exact stage reranks; None where that is all."""
@@ -41,8 +43,7 @@ def visits_of(config: Config) -> int | None:
 def write_run_page(context: Context, results: Results) -> Results:
     """Write the page of a run and the rows that its chances come from, and return the results with its first sentence.
 
-    There is no page of an unfinished run, of one without a recommended ranker or a number of visits, and of a ranker
-    that no file holds any more.
+    An unfinished run has no page, nor has one without a recommended ranker or a number of visits.
     """
     deployed = results.deployed if results.complete else ""
     method = deployed or results.last_stage
@@ -146,25 +147,18 @@ def chart_layout(statistics: Sequence[str], top: str, on_list: str) -> Charts:
 
     The exact stage maximises `on_list` on the reranked list `top`.
     """
-    first = statistics[0]
-    beside = {
-        "convex loss": _lines(["loss/convex"]),
-        f"{first} on the training set": _lines([f"train/{first}"]),
-        f"{first} on the test set": _lines([f"test/{first}"]),
-    }
+    first, *others = statistics
+    beside = {"convex loss": ["loss/convex"]}
+    beside |= {f"{first} on the {part} set": [f"{tag}/{first}"] for tag, part in _SETS}
     exact = {
-        f"{on_list} on the {top}: incumbent and bound (step = ms)": _lines(["exact/incumbent", "exact/bound"]),
-        "relative gap (step = ms)": _lines(["exact/gap"]),
+        f"{on_list} on the {top}: incumbent and bound (step = ms)": ["exact/incumbent", "exact/bound"],
+        "relative gap (step = ms)": ["exact/gap"],
     }
-    others = {
-        f"{name} on the {part} set": _lines([f"{tag}/{name}"])
-        for name in statistics[1:]
-        for tag, part in (("train", "training"), ("test", "test"))
-    }
-    charts = {"Convex loss beside the rank statistic": beside, "Exact stage": exact}
-    return charts | ({"Other statistics": others} if others else {})
-
-
-def _lines(tags: Iterable[str]) -> list[object]:
+    more = {f"{name} on the {part} set": [f"{tag}/{name}"] for name in others for tag, part in _SETS}
+    charts = {"Convex loss beside the rank statistic": beside, "Exact stage": exact, "Other statistics": more}
     # TensorBoard takes the tags of a chart as regular expressions
-    return ["Multiline", [f"^{re.escape(event_tag(tag))}$" for tag in tags]]
+    return {
+        title: {name: ["Multiline", [f"^{re.escape(event_tag(tag))}$" for tag in tags]] for name, tags in lines.items()}
+        for title, lines in charts.items()
+        if lines
+    }

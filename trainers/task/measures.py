@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from ltr.list_demands import GivenDemands, read_list_demands
-from ltr.losses import logistic_loss, parse_loss
+from ltr.losses import LogisticLoss, parse_loss
 from ltr.metrics import evaluate, normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers import EstimatorRanker, Ranker, SurrogateRanker
@@ -260,7 +260,7 @@ def own_loss(method: str, scores: FloatArray, part: Part) -> float:
         scores, part = scores[part.weight > 0], part.take(part.weight > 0)
     values, labels = _tensors(scores, part.y)
     if method == "logistic_regression":
-        return float(logistic_loss(values, (labels > 0).long(), weight=_tensor(part.weight)))  # as the class it learns
+        return float(LogisticLoss()(values, (labels > 0).long(), weight=_tensor(part.weight)))  # as the class it learns
     return float(parse_loss(method)(values, labels, **weights_for_losses(part.weight, part.qid, part.y)))
 
 
