@@ -17,7 +17,7 @@ from trainers.files import read_json
 from trainers.own_table import columns_table, understood
 from trainers.plan import Cell
 from trainers.records import ADVICE, INDEX
-from trainers.run.experiment import check_data, notes_on_saving
+from trainers.run.experiment import check_data
 from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.checks import Loaded
 from trainers.sweep.runner import Shard, examine, missing_of, part
@@ -35,7 +35,7 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
     limits = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}
     left = [method for method, state in states.items() if state != "finished"]
     unchecked = _unchecked([config])
-    notes = [*split.notes, *filter(None, [too_long(config, split)]), *notes_on_saving(config, split), *unchecked]
+    notes = [*split.notes, *filter(None, [too_long(config, split)]), *unchecked]
     table = None if split.tables is None else split.tables[0]
     columns = []
     if table is not None and split.preparation is not None:
