@@ -127,6 +127,8 @@ LATE = {
     ("ltr.rankers.files", "ltr"),  # its version
     ("ltr.rankers.onnx", "ltr.rankers.foreign"),
     ("ltr.rankers.files", "ltr.rankers.base"),
+    ("ltr.rankers.onnx", "ltr.rankers.base"),
+    ("ltr.rankers.views", "ltr.rankers.base"),
     ("ltr.rankers.unseen", "ltr.rankers.two_stage"),
 }
 

@@ -16,7 +16,7 @@ from trainers.config.grids import Sweep
 from trainers.files import read_json
 from trainers.own_table import columns_table, understood
 from trainers.records import ADVICE, INDEX
-from trainers.run.experiment import check_data, notes_on_saving
+from trainers.run.experiment import check_data
 from trainers.run.folder import RunFolder, check_run
 from trainers.sweep.runner import examine, missing_of, part
 from trainers.tables import folded_table
@@ -36,7 +36,7 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
     if split.tables is not None and split.preparation is not None:
         columns = [Text(), columns_table(list(understood(split.tables[0], split.preparation.encodings_))), Text()]
     limits = [f"{limit:g} s" if (limit := _limit(config, method)) else "" for method in states]
-    lines = [*split.notes, *filter(None, [too_long(config, split)]), *notes_on_saving(config, split), *unchecked]
+    lines = [*split.notes, *filter(None, [too_long(config, split)]), *unchecked]
     if fresh and folder.begun:
         state = "the run in it would be thrown away"
     elif not goes_on:

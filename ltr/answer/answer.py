@@ -26,7 +26,6 @@ from ltr.data.columns import Column
 from ltr.data.dataset import Features
 from ltr.rankers.auto import TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
-from ltr.rankers.bases import scores_of
 from ltr.rankers.two_stage import TwoStageRanker
 
 FloatArray = NDArray[np.float64]
@@ -251,7 +250,7 @@ def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], Flo
         return ranker._scores
 
     def scores(features: FloatArray) -> FloatArray:
-        base = scores_of(ranker.base_, features, None, ranker._names)
+        base = ranker.base_._scores_among(features, ranker._names)
         return base if ranker.coef_ is None or not top else ranker.exact_._scores(features, base)
 
     return scores

@@ -29,8 +29,7 @@ Examples:
 
 from ltr.rankers.auto import AutoRanker, Comparison
 from ltr.rankers.base import Ranker
-from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker
-from ltr.rankers.bases import ScoreColumn
+from ltr.rankers.baselines import LogisticRegressionRanker, RankBoostRanker, ScoreColumn
 from ltr.rankers.calibration import Calibration, fit_calibration, predictive_interval
 from ltr.rankers.choice import Choice
 from ltr.rankers.constraint_checks import ConstraintCheck, check_constraints

@@ -56,16 +56,15 @@ from ltr.data.dataset import Features, checked_queries, checked_weights
 from ltr.estimator_names import Estimator
 from ltr.losses import RankNetLoss
 from ltr.onnx_graph import OnnxGraph
-from ltr.rankers.base import Ranker, Scored, all_or_nothing
-from ltr.rankers.baselines import LogisticRegressionRanker
-from ltr.rankers.bases import ScoreColumn, fit_estimator, last_step, linear_weights_of, scores_of
+from ltr.rankers.base import Ranker, Scored, all_or_nothing, fit_to
+from ltr.rankers.baselines import LogisticRegressionRanker, ScoreColumn
 from ltr.rankers.calibration import fit_calibration_of_repeats
 from ltr.rankers.choice import Fold, compare, folds_of, labels_in_lists, mean_of_lists, places, side_by_side
 from ltr.rankers.constrained import check_possible
 from ltr.rankers.constraint_checks import refuse_violated, why_refused
-from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.estimators import EstimatorRanker, make_ranker, on_few_columns
-from ltr.rankers.inputs import LabelledRows, weights_for_losses
+from ltr.rankers.foreign import last_step
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, framed, weights_for_losses
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -223,7 +222,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         methods = self._methods(rows, constraints)
         if constraints:
             check_possible(constraints, doubles(features), self._names)
-        splits = folds_of(*rows.units, self.seed, _REPEATS)
+        splits = folds_of(rows, self.seed, _REPEATS)
         if not splits:
             raise ValueError(f"methods are compared on rows held out, which needs at least {rows.fewest} to split")
         rng = np.random.default_rng(self.seed)
@@ -237,7 +236,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         def work(job: tuple[str, int]) -> None:
             name, at = job
             part = rows if at < 0 else rows.take(seen[at])
-            member = _Member.fit(methods[name], part, bound[at + 1], keep=at < 0, names=self._names)
+            member = _Member.fit(methods[name], part, bound[at + 1], self._names)
             if at < 0:
                 members[name] = member
                 return
@@ -440,7 +439,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         total = np.zeros(self.n_features_in_)
         for name, weight in self.weights_.items():
             member = self._members[name]
-            own = None if member.share else linear_weights_of(member.ranker, self.n_features_in_, self._names)
+            own = None if member.share else member.ranker.linear_weights
             if own is None:
                 return None
             total += weight * own / member.scale
@@ -455,20 +454,14 @@ class AutoRanker(Constrained, Scored, Ranker):
         return graph.op("Add", total, graph.constant(self.intercept_))
 
     def _fitted_state(self) -> dict[str, Any]:
-        return {
-            "comparison": {**vars(self.comparison_)},
-            "intercept": self.intercept_,
-            "members": [
-                {"name": name, "weight": weight, **self._members[name].to_state()}
-                for name, weight in self.weights_.items()
-            ],
-        }
+        members = {name: {**vars(self._members[name])} for name in self.weights_}
+        found = {"weights": self.weights_, "intercept": self.intercept_, "members": members}
+        return {"comparison": {**vars(self.comparison_)}, **found}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
         self.comparison_ = Comparison(**fitted["comparison"])
-        self.intercept_ = fitted["intercept"]
-        self.weights_ = {one["name"]: one["weight"] for one in fitted["members"]}
-        self._members = {one["name"]: _Member.from_state(one) for one in fitted["members"]}
+        self.weights_, self.intercept_ = fitted["weights"], fitted["intercept"]
+        self._members = {name: _Member(**member) for name, member in fitted["members"].items()}
         self.out_of_fold_ = self.members_out_of_fold_ = None
 
 
@@ -476,22 +469,16 @@ class AutoRanker(Constrained, Scored, Ranker):
 class _Member:
     """A fitted method, and the scale on which its scores are blended."""
 
-    ranker: Any  # a ranker, or an estimator that is not kept
+    ranker: Ranker
     share: bool  # whether its score is a share of trees
     center: float
     scale: float
 
     @classmethod
     def fit(
-        cls,
-        make: Callable[[], Any],
-        rows: LabelledRows,
-        constraints: WeightConstraints,
-        *,
-        keep: bool = False,
-        names: list[str] | None,
+        cls, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints, names: list[str] | None
     ) -> _Member:
-        """Fit the method that `make` makes to rows; `keep` says whether it will be saved, for which it needs a form."""
+        """Fit the method that `make` makes to rows, whose columns may have names."""
         ranker = make()
         if not isinstance(ranker, Ranker):
             ranker = EstimatorRanker(ranker)
@@ -503,24 +490,18 @@ class _Member:
                 ranker.feature_names_in_ = np.array(names, dtype=object)
             ranker._find_column()
         else:
-            unkept = isinstance(ranker, EstimatorRanker) and not keep and not constraints
-            ranker = ranker._unfitted() if unkept else ranker
-            named = names if unkept or constraints else None  # messages about constraints name columns
             with _turn(ranker):
-                fit_estimator(ranker, rows, names=named)
-            if isinstance(ranker, Ranker) and names is not None:
-                ranker.name_features(names)
+                fit_to(ranker, framed(rows.features, names), rows)
         kind = _kind_of_scores(ranker)
         if kind != "ranks":
             return cls(ranker, kind == "share", 0.0, 1.0)
-        own = scores_of(ranker, rows.features, rows.lists, names)
+        own = ranker._form()._all_scores(rows.features, rows.lists)
         return cls(ranker, False, float(own.mean()), float(own.std()) or 1.0)
 
     def scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         """Return the scores of rows on the common scale, (n,)."""
-        names = getattr(self.ranker, "feature_names_in_", None)
         with _turn(self.ranker):
-            own = scores_of(self.ranker, features, lists, None if names is None else list(names))
+            own = self.ranker._form()._all_scores(features, lists)
         if self.share:
             chance = (_TREES * own + 0.5) / (_TREES + 1)
             return np.log(chance / (1 - chance))
@@ -535,20 +516,11 @@ class _Member:
             return graph.op("Log", graph.op("Div", chance, graph.op("Sub", one, chance)))
         return graph.op("Div", graph.op("Sub", own, graph.constant(self.center)), graph.constant(self.scale))
 
-    def to_state(self) -> dict[str, Any]:
-        """Return ranker and scale as plain values."""
-        return {"ranker": self.ranker.to_state(), "share": self.share, "center": self.center, "scale": self.scale}
-
-    @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> _Member:
-        """Return what `to_state` described."""
-        return cls(Ranker.from_state(state["ranker"]), state["share"], state["center"], state["scale"])
-
 
 _FORESTS = threading.Lock()
 
 
-def _turn(method: Estimator) -> contextlib.AbstractContextManager[Any]:
+def _turn(method: Ranker) -> contextlib.AbstractContextManager[Any]:
     """Return a context in which one forest of scikit-learn is fitted or scores rows at a time.
 
     They have threads of their own, which change the filters of warnings of the whole process.
@@ -561,13 +533,13 @@ def _is_forest(estimator: Estimator) -> bool:
     return type(estimator).__module__.startswith("sklearn.ensemble._forest")
 
 
-def _kind_of_scores(ranker: Estimator) -> str:
+def _kind_of_scores(ranker: Ranker) -> str:
     """Return what the scores of a fitted method are: ``"log odds"``, a ``"share"``, or just ``"ranks"``."""
     if isinstance(ranker, SurrogateRanker):
         return "log odds" if str(ranker.loss).startswith("logistic") else "ranks"
-    if isinstance(ranker, Ranker) and not isinstance(ranker, EstimatorRanker):
-        return "log odds" if type(ranker).__name__ == "LogisticRegressionRanker" else "ranks"
-    last, _ = last_step(ranker.estimator_ if isinstance(ranker, EstimatorRanker) else ranker)
+    if not isinstance(ranker, EstimatorRanker):
+        return "log odds" if isinstance(ranker, LogisticRegressionRanker) else "ranks"
+    last, _ = last_step(ranker.estimator_)
     if not is_classifier(last):
         return "ranks"
     return "share" if _is_forest(last) else "log odds"

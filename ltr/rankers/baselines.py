@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
@@ -39,17 +39,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import ClassifierTags, Tags
 
-from ltr.checks import check_flag, check_number, check_whole, doubles, one_of
+from ltr.checks import check_flag, check_number, check_whole, doubles, is_whole, one_of
 from ltr.data.dataset import DataError, check_ranges
 from ltr.losses import LogisticLoss
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import fit_linear
-from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.inputs import linear_scores
+from ltr.rankers.inputs import FloatArray, IntArray, linear_scores
 from ltr.weight_constraints import Constrained, RankerKind
 
-__all__ = ["LogisticRegressionRanker", "RankBoostRanker"]
+__all__ = ["LogisticRegressionRanker", "RankBoostRanker", "ScoreColumn"]
 
 _STRENGTHS = (0.01, 0.1, 1.0, 10.0)
 _MOST_ROWS = 10_000
@@ -310,6 +309,80 @@ class RankBoostRanker(Scored, Ranker):
         for j, cut, alpha in zip(self.features_, self.cuts_, self.alphas_, strict=True):
             scores[features[:, j] > cut] += alpha
             yield scores
+
+
+@dataclass(eq=False, repr=False)
+class ScoreColumn(Scored, Ranker):
+    """Rank by a column of X, such as the scores of a model trained elsewhere.
+
+    The scores of training rows should be out of fold, by models that have not seen these rows. As the base of a
+    `TwoStageRanker` the column is not among the features of the exact stage.
+
+    Args:
+        column: index of the column, or its name where X is a frame with names.
+        statistic, gain, normalize: what `score` reports, see `Ranker`.
+
+    Attributes:
+        index_: index of the column.
+
+    Examples:
+        >>> ScoreColumn(1).fit([[0.0, 3.0], [1.0, 2.0]], [1, 0]).predict([[5.0, 7.0]]).tolist()
+        [7.0]
+    """
+
+    _FITTED = ("index_",)
+    _LEARNS = False
+    _HOW = "score = x[index_]; columns count from 0"
+
+    column: int | str = 0
+
+    @all_or_nothing
+    def fit(self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None) -> ScoreColumn:
+        """Find the column; of the arguments of `Ranker` only the columns of X matter."""
+        self._measure()
+        self._training_data(X, y, qid)
+        self._find_column()
+        return self
+
+    def _take_names(self, other: Ranker) -> None:
+        super()._take_names(other)
+        self._find_column()
+
+    def _find_column(self) -> None:
+        names = getattr(self, "feature_names_in_", None)
+        self.index_ = self.place(self.n_features_in_, None if names is None else names.tolist())
+
+    def place(self, d: int, names: Sequence[str] | None = None) -> int:
+        """Return the index of the column among d columns, or ValueError where it is not one of them."""
+        if isinstance(self.column, str):
+            if names is None or self.column not in names:
+                have = (
+                    f"the columns are {', '.join(map(str, names))}" if names else "X has no column names: use an index"
+                )
+                raise ValueError(f"column must be the name of a column of X, got {self.column!r}; {have:.300}")
+            return list(names).index(self.column)
+        if not is_whole(self.column) or not 0 <= self.column < d:
+            raise ValueError(f"column must be an index from 0 to {d - 1} or a column's name, got {self.column!r}")
+        return int(self.column)
+
+    def others(self, features: FloatArray, names: Sequence[str] | None = None) -> FloatArray:
+        """Return the features with 0 in this column, so that it does not vary; `names` are those of the features."""
+        places = self._places(names)
+        others = features.copy()
+        others[:, self.index_ if places is None else places[self.index_]] = 0.0
+        return others
+
+    def _scores(self, features: FloatArray) -> FloatArray:
+        return features[:, self.index_].copy()
+
+    def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
+        return graph.op("Gather", columns, graph.constant(np.array(self.index_)), axis=0)
+
+    def _module_weights(self) -> FloatArray:
+        return np.eye(1, self.n_features_in_, self.index_)[0]
+
+    def _parts(self, features: FloatArray) -> FloatArray:
+        return features - self.others(features)
 
 
 def _pair_loss(scores: FloatArray, positive: NDArray[np.bool_], own: FloatArray) -> float:

@@ -246,16 +246,14 @@ class PartScores:
         return (self.scores - self.mean) * factor + own.mean()
 
 
-def parts_of(
-    labels: FloatArray, lists: IntArray | None, groups: IntArray | None, seed: int, folds: int = FOLDS
-) -> IntArray | None:
+def parts_of(rows: LabelledRows, seed: int, folds: int = FOLDS) -> IntArray | None:
     """Return a random part of each row, (n,), by group or query, else with equal shares of labels in each.
 
     None where a part would be all there is, or hold a single label.
     """
-    units, strata = units_and_strata(labels, lists, groups)
+    units, strata = units_and_strata(rows.labels, rows.lists, rows.groups)
     count = int(np.bincount(strata)[np.unique(strata)].min())
-    if count < 2 or (lists is None and labels.min() == labels.max()):
+    if count < 2 or (rows.lists is None and rows.labels.min() == rows.labels.max()):
         return None
     kind: Any = StratifiedKFold if strata.any() else KFold
     divided = kind(min(folds, count), shuffle=True, random_state=seed % 2**32)
@@ -265,14 +263,7 @@ def parts_of(
     return parts[units]
 
 
-def folds_of(
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
-    times: IntArray | None,
-    seed: int,
-    repeats: int | None = None,
-) -> list[Fold]:
+def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[Fold]:
     """Return the folds by which rows are ranked by rankers that have not seen them, see the module.
 
     Without times there are at most two repeats of more than 2,000 rows, and one of more than 10,000. There are no folds
@@ -280,25 +271,26 @@ def folds_of(
     before it.
 
     Examples:
-        >>> labels, weeks = np.tile([1.0, 0.0], 6), np.repeat(np.arange(6), 2)
-        >>> for fold in folds_of(labels, None, None, weeks, seed=0)[:2]:
+        >>> rows = LabelledRows(np.zeros((12, 1)), np.tile([1.0, 0.0], 6))
+        >>> len(folds_of(rows, seed=0, repeats=2))
+        10
+        >>> for fold in folds_of(dataclasses.replace(rows, times=np.repeat(np.arange(6), 2)), seed=0)[:2]:
         ...     print(fold.train, fold.held)
         [0 1] [2 3]
         [0 1 2 3] [4 5]
-        >>> len(folds_of(labels, None, None, None, seed=0, repeats=2))
-        10
     """
-    if times is not None:
-        blocks = blocks_of(times, [block / (FOLDS + 1) for block in range(1, FOLDS + 1)])
+    if rows.times is not None:
+        blocks = blocks_of(rows.times, [block / (FOLDS + 1) for block in range(1, FOLDS + 1)])
         return [
             Fold(f"{seed}/0/{block}", 0, train, np.flatnonzero(blocks == block))
             for block in range(1, blocks.max() + 1)
-            if not nothing_to_rank(train := np.flatnonzero(blocks < block), labels, lists)
+            if not nothing_to_rank(train := np.flatnonzero(blocks < block), rows.labels, rows.lists)
         ]
     found = []
-    most = REPEATS if len(labels) <= 2_000 else 2 if len(labels) <= 10_000 else 1
+    n = len(rows.labels)
+    most = REPEATS if n <= 2_000 else 2 if n <= 10_000 else 1
     for repeat in range(min(most, REPEATS if repeats is None else repeats)):
-        parts = parts_of(labels, lists, groups, seed + repeat)
+        parts = parts_of(rows, seed + repeat)
         if parts is None:
             return []
         for part in range(parts.max() + 1):

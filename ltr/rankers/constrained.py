@@ -34,8 +34,7 @@ from ltr.exact.problem import LEAST_REQUIRED
 from ltr.fitting.smoothing import HuberHinge
 from ltr.losses import PairwiseHingeLoss, RankingLoss
 from ltr.losses.derivatives import derivatives
-from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.inputs import weights_for_losses
+from ltr.rankers.inputs import FloatArray, IntArray, weights_for_losses
 from ltr.weight_constraints import WeightConstraints
 
 __all__ = ["LinearFit", "check_possible", "fit_linear", "side_constraints_of"]

@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 from ltr.estimator_names import Estimator
 from ltr.exact.constraints import LinearConstraints
 from ltr.rankers.base import Ranker
-from ltr.rankers.baselines import RankBoostRanker
-from ltr.rankers.bases import ScoreColumn, form_of, last_step
-from ltr.rankers.contract import FloatArray
-from ltr.rankers.foreign import places_by_name
+from ltr.rankers.baselines import RankBoostRanker, ScoreColumn
+from ltr.rankers.foreign import last_step
+from ltr.rankers.inputs import FloatArray
 from ltr.rankers.surrogate import SurrogateRanker
 from ltr.weight_constraints import CONSTRAINTS, Constrained, RankerKind, WeightConstraints, read_constraints, signed_sum
 
@@ -234,10 +233,10 @@ def _score_of(name: str, base: Estimator, d: int, names: Sequence[str] | None) -
         # log odds rise with shares, and weights are above 0
         return None if None in parts else functools.reduce(_Score.plus, filter(None, parts))
     try:
-        form = form_of(base)
+        form = base._saved_form()
     except TypeError:
         return None
-    places = places_by_name(base, names)
+    places = base._places(names)
     places = np.arange(d) if places is None else places
     if (own := form._module_weights()) is not None:
         weights = np.zeros(d)

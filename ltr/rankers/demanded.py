@@ -16,7 +16,7 @@ from ltr.exact.cards import CardProblem
 from ltr.exact.solution import Status
 from ltr.exact.solve import Solver
 from ltr.list_demands import Asked, GivenDemands, OnTop
-from ltr.rankers.contract import FloatArray, IntArray
+from ltr.rankers.inputs import FloatArray, IntArray
 
 __all__ = ["DemandOutcome", "DemandPrice", "ReachedDemand"]
 

@@ -43,7 +43,6 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import GivenDemands, OnTop, read_all_demands
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
-from ltr.rankers.contract import FloatArray, IntArray
 from ltr.rankers.demanded import (
     DemandPrice,
     not_met,
@@ -51,7 +50,7 @@ from ltr.rankers.demanded import (
     refuse_settled,
     solve_under,
 )
-from ltr.rankers.inputs import LabelledRows, Table, linear_scores
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table, linear_scores
 from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels
 from ltr.statistics import RankStatistic

@@ -225,7 +225,7 @@ def state_of(ranker: Ranker) -> dict[str, Any]:
         **({"how": ranker._HOW} if ranker._HOW else {}),
         **({} if ranker.preparation_ is None else {"preparation": ranker.preparation_.to_json()}),
         **({} if ranker.calibration_ is None else {"calibration": ranker.calibration_.to_dict()}),
-        "fitted": _plain(ranker._fitted_state()),
+        "fitted": _plain(ranker._fitted_state(), fitted=True),
     }
 
 
@@ -259,16 +259,16 @@ def described(state: Mapping[str, Any]) -> Ranker:
     return KINDS[name](**parameters)
 
 
-def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
-    """Return the value in types that a file without code can hold; `_CODE` where there is none."""
+def _plain(value: Any, *, fitted: bool = False) -> Any:  # noqa: ANN401 (a tree of any leaves)
+    """Return the value in types that a file without code can hold, rankers as `fitted`; `_CODE` for what has none."""
     if isinstance(value, np.generic):  # some are Python's numbers as well
         return value.item()
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(item, fitted=fitted) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(item, fitted=fitted) for item in value]
     if isinstance(value, np.ndarray):
         return torch.from_numpy(value.copy())
     if isinstance(value, torch.Tensor):
@@ -277,5 +277,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a tree of any leaves)
         return str(value)
     if isinstance(value, Limits):
         return _plain(dataclasses.asdict(value))
-    known = isinstance(value, tuple(KINDS.values()))
-    return description(value) if known else _CODE
+    if not isinstance(value, tuple(KINDS.values())):
+        return _CODE
+    ranker: Any = value
+    return ranker.to_state() if fitted else description(ranker)

@@ -1,21 +1,14 @@
 """Models of other libraries in forms that this package saves, scores by and exports: trees, and linear weights.
 
-`own_form` finds the form of a fitted model:
-
-======================================================  =================
-LightGBM: estimators, Booster                           `TreesRanker`
-XGBoost: estimators, Booster                            `TreesRanker`
-scikit-learn: HistGradientBoosting*, GradientBoosting*  `TreesRanker`
-scikit-learn: RandomForest*, ExtraTrees*, DecisionTree* `TreesRanker`
-anything whose score is linear in the features          `WeightsRanker`
-======================================================  =================
+`TreesRanker.of` reads the estimators and boosters of LightGBM and XGBoost, and of scikit-learn HistGradientBoosting*,
+GradientBoosting*, RandomForest*, ExtraTrees* and DecisionTree*. Scores that are linear become a `WeightsRanker`.
 
 *One form of trees.* Every node asks ``x <= t`` in double precision, and missing values go one way. Where a library
 asks otherwise (scikit-learn and XGBoost round x to single precision, XGBoost asks ``x < t``, LightGBM takes tiny
 numbers for 0), t is replaced by the largest double that goes left. Categories are refused.
 
 *The same digits.* Leaf values are added in the order of the trees (for a forest of scikit-learn that of ``n_jobs=1``)
-and in the precision of the library. `own_form` compares the scores with those of the model on rows at, beside and
+and in the precision of the library. `TreesRanker.of` compares the scores with those of the model on rows at, beside and
 between the thresholds and with missing values, and refuses a model of which one differs in the last digit.
 """
 
@@ -27,28 +20,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ltr.data.dataset import Features
 from ltr.estimator_names import Estimator
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored
-from ltr.rankers.contract import FloatArray, IntArray
-from ltr.rankers.inputs import linear_scores
+from ltr.rankers.inputs import FloatArray, IntArray, framed, linear_scores
 from ltr.rankers.onnx import summed
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-__all__ = ["GivenRanker", "TreesRanker", "WeightsRanker", "own_form", "raw_scores"]
+__all__ = ["GivenRanker", "TreesRanker", "WeightsRanker"]
 
 _PROBES = 400  # rows on which trees are compared with their model
 _ZERO = float(np.float32(1e-35))  # LightGBM: numbers up to here count as 0
@@ -71,17 +59,10 @@ class GivenRanker(Scored, Ranker):
             "itself; as the base of two stages pass base_is_fitted=True"
         )
 
-    def _of(self, model: Estimator, d: int) -> Self:
-        """Take number and names of the columns from a model."""
-        self.n_features_in_ = d
-        if (names := known_names(model)) is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        return self
-
 
 @dataclass(eq=False, repr=False)
 class WeightsRanker(GivenRanker):
-    """Rank by the linear score of a model of another library, with `coef_` and `intercept_`; `own_form` makes one."""
+    """Rank by the linear score of a model of another library, with `coef_` and `intercept_`; made of a fitted model."""
 
     _FITTED = ("coef_", "intercept_")
     _HOW = "score = intercept_ + sum over columns j of coef_[j] * x[j]"
@@ -148,7 +129,10 @@ class TreesRanker(GivenRanker):
                 f"scikit-learn, got {model!r:.80}"
             )
         forest = read(model)
-        ranker = cls(type(model).__name__)._of(model, forest.features)
+        ranker = cls(type(model).__name__)
+        ranker.n_features_in_ = forest.features
+        if (names := known_names(model)) is not None:
+            ranker.feature_names_in_ = np.array(names, dtype=object)
         forest.write_to(ranker)
         rows = _probes(ranker)
         own, found = raw_scores(model, rows), ranker._scores(rows)
@@ -210,65 +194,24 @@ def known_names(model: Estimator) -> list[str] | None:
     return None if names is None else [str(name) for name in names]
 
 
-def places_by_name(model: Estimator, names: Sequence[str] | None) -> IntArray | None:
-    """Return where the columns of a model are among columns of these names, (columns of the model,).
-
-    None where they are the model's own in its order, or go by their position because one side has no names. Raises
-    ValueError for a column of the model that is missing.
-    """
-    own = known_names(model)
-    if own is None or names is None or own == list(names):
-        return None
-    place = {name: j for j, name in enumerate(names)}
-    if _reader_of(model) is _read_lightgbm:  # which writes _ for spaces
-        place = {name.replace(" ", "_"): j for name, j in place.items()} | place
-    if missing := [name for name in own if name not in place]:
-        lacking = f"column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
-        raise ValueError(
-            f"X must have the {lacking:.300}, which the base, a {type(model).__name__}, was fitted with; it has "
-            f"{', '.join(names):.300}"
-        )
-    return np.array([place[name] for name in own], dtype=np.int64)
+def last_step(estimator: Estimator) -> tuple[Any, str]:
+    """Return the last step of a pipeline, any other estimator itself, and the prefix of its arguments of ``fit``."""
+    prefix = ""
+    while isinstance(estimator, Pipeline):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return estimator, prefix
 
 
-def named_rows(model: Estimator, features: FloatArray, names: Sequence[str] | None) -> Any:  # noqa: ANN401
-    """Return rows with the columns of a model, in its order, as it takes them: a frame where it knows names.
-
-    The given names are for a model that does not say what it was fitted to.
-    """
-    own = known_names(model)
-    if own is None and not hasattr(model, "n_features_in_"):
-        own = None if names is None else list(names)
-    return features if own is None else _frame(features, own)
-
-
-def rows_to_fit(model: Estimator, features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401
-    """Return rows to fit a model to: a frame where the columns have names, unless the library refuses such names."""
+def refuses(model: Estimator, names: Sequence[str] | None) -> bool:
+    """Return whether the library of a model takes no columns of these names."""
     boosted = _reader_of(model) in (_read_lightgbm, _read_xgboost)
-    if names is None or (boosted and any(set(name) & _REFUSED for name in names)):
-        return features
-    return _frame(features, names)
+    return boosted and any(set(name) & _REFUSED for name in names or ())
 
 
-def _frame(features: Features, names: Sequence[str]) -> pd.DataFrame:
-    import pandas as pd
-
-    return pd.DataFrame(features, columns=list(names))
-
-
-def own_form(model: Estimator, linear: tuple[FloatArray, float] | None) -> GivenRanker | None:
-    """Return a ranker that scores as a fitted model of another library does; None for a model that has no such form.
-
-    `linear` are weights and intercept of its score, where that is linear. Raises TypeError for trees without a form.
-    """
-    if _reader_of(model) is not None:
-        return TreesRanker.of(model)
-    if linear is None:
-        return None
-    weights, intercept = linear
-    ranker = WeightsRanker(type(model).__name__)._of(model, len(weights))
-    ranker.coef_, ranker.intercept_ = weights, intercept
-    return ranker
+def has_trees(model: Estimator) -> bool:
+    """Return whether a model is one of those whose trees this module reads."""
+    return _reader_of(model) is not None
 
 
 def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
@@ -280,7 +223,7 @@ def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
     reader = _reader_of(model)
     if reader is None:
         return None
-    rows = named_rows(model, features, None)
+    rows = framed(features, known_names(model))
     if reader is _read_lightgbm:
         scores = model.predict(rows, raw_score=True)
     elif reader is _read_xgboost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import EllipsisType
 from typing import Any
 
 import narwhals.stable.v2 as narwhals
@@ -21,6 +22,8 @@ from ltr.lists import weights_by_row
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Qid = ArrayLike | EllipsisType | None
+"""The list of each row; None where all rows are one list, and ``...``, the default, where nothing is said."""
 Table = Any
 """A frame of any library, a mapping of columns, or an array."""
 
@@ -44,11 +47,6 @@ class LabelledRows:
     times: IntArray | None = None
     weights: FloatArray | None = None
     known: FloatArray | None = None
-
-    @property
-    def units(self) -> tuple[FloatArray, IntArray | None, IntArray | None, IntArray | None]:
-        """What `folds_of` divides the rows by: labels, lists, groups and times."""
-        return self.labels, self.lists, self.groups, self.times
 
     def with_similar(self) -> tuple[LabelledRows, int | None]:
         """Return the rows with much more similar ones as groups (`ltr.data.similar_rows`), and the number of groups.
@@ -122,6 +120,13 @@ def columns_by_name(X: Table, names: Sequence[str], *, missing: bool = False) ->
                         features[rows, j] = column[rows]
         return features if missing else checked_features(features, list(names), "X")
     return features_of({name: frame[name].to_native() for name in names}, "X", list(names), NumberForm("."))
+
+
+def framed(features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401 (a frame, or the array)
+    """Return features, (n, d), as a pandas frame where their columns have names."""
+    import pandas as pd
+
+    return features if names is None else pd.DataFrame(features, columns=list(names))
 
 
 _COLUMNS = 16  # of a frame that are put into a matrix at a time, which are a line of a processor's cache

@@ -15,10 +15,11 @@ from ltr.data.preparation import TablePreparation
 from ltr.files import write_atomic
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration
-from ltr.rankers.contract import FloatArray, RankerContract
+from ltr.rankers.inputs import FloatArray
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 
 if TYPE_CHECKING:
+    from ltr.rankers.base import Ranker
     from ltr.rankers.foreign import TreesRanker
 
 __all__ = ["lifted", "scaled", "scored", "summed", "write_onnx"]
@@ -26,7 +27,7 @@ __all__ = ["lifted", "scaled", "scored", "summed", "write_onnx"]
 _FARTHEST = 1e12  # standard deviations from the mean, beyond which all values are the same to a network
 
 
-def write_onnx(ranker: RankerContract, path: str | Path, preparation: TablePreparation | None, query: str) -> None:
+def write_onnx(ranker: Ranker, path: str | Path, preparation: TablePreparation | None, query: str) -> None:
     """Write a fitted ranker as an ONNX model, see `Ranker.to_onnx`."""
     check_is_fitted(ranker)
     graph = OnnxGraph(query)

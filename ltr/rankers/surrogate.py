@@ -28,8 +28,7 @@ from ltr.losses import LambdaLoss, LogisticLoss, RankingLoss, RankNetLoss, Smoot
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
 from ltr.rankers.constrained import fit_linear
-from ltr.rankers.contract import FloatArray, IntArray, Qid
-from ltr.rankers.inputs import LabelledRows, labels_and_lists, linear_scores
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, labels_and_lists, linear_scores
 from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.statistics import RankStatistic

@@ -39,16 +39,8 @@ from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.auto import AutoRanker
-from ltr.rankers.base import Ranker, all_or_nothing
-from ltr.rankers.bases import (
-    ScoreColumn,
-    fit_estimator,
-    form_of,
-    linear_weights_of,
-    parts_of_scores,
-    scores_of,
-    weights_refused,
-)
+from ltr.rankers.base import Ranker, all_or_nothing, fit_to
+from ltr.rankers.baselines import ScoreColumn
 from ltr.rankers.choice import (
     BASE,
     CORRECTIONS,
@@ -63,16 +55,14 @@ from ltr.rankers.choice import (
 )
 from ltr.rankers.constrained import check_possible
 from ltr.rankers.constraint_checks import refuse_violated, used_columns, why_refused
-from ltr.rankers.contract import FloatArray, IntArray, Qid
 from ltr.rankers.demanded import DemandOutcome, outcome_of, refuse_settled
 from ltr.rankers.estimators import EstimatorRanker, make_ranker
 from ltr.rankers.exact import ExactRanker, Search, TopLists, cut
-from ltr.rankers.foreign import GivenRanker, known_names, places_by_name
-from ltr.rankers.inputs import LabelledRows, Table
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, Table, framed
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.rankers.unseen import common, held_out_scores, is_given, rank_held_out
+from ltr.rankers.unseen import common, held_out_scores, rank_held_out
 from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -100,7 +90,7 @@ class TwoStageRanker(Ranker):
 
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
-            fitted, to a pandas frame where X is a frame with names (`ltr.rankers.bases`).
+            fitted, to a pandas frame where X is a frame with names (`ltr.rankers.estimators`).
         exact: the rank statistic to maximise on the tops, or an `ExactRanker` with all options of the exact stage. The
             statistic is also what `score` reports, of whole lists. Its constraints bind the whole list, so the base
             must satisfy them as well (`ltr.rankers.constraint_checks`). With ``max_nonzeros`` the exact stage may use
@@ -117,7 +107,8 @@ class TwoStageRanker(Ranker):
             the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
 
     Attributes:
-        base_, exact_: the fitted base ranker, and the `ExactRanker` fitted to the tops.
+        base_, exact_: the fitted base ranker, an `EstimatorRanker` for an estimator of another library, and the
+            `ExactRanker` fitted to the tops.
         threshold_: base score from which items are reranked; None after a fit on queries, each of which has its own.
         coef_: the exact stage's weights on the raw features, (d,); None where the base ranking is kept, because the top
             has nothing to order or no weights are known to satisfy the side constraints.
@@ -141,15 +132,17 @@ class TwoStageRanker(Ranker):
         >>> print(ranker.choice_)  # doctest: +ELLIPSIS
         on new lists expect +0.00... dcg (90 %: -0.00... to +0.00...); chosen: base + 3 features, ... on the top 150
         >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150, choose=False).fit(X, y)
-        >>> ranker.solution_.status.value, ranker.base_, int(ranker.reranked(X).sum())
+        >>> ranker.solution_.status.value, ranker.base_.estimator_, int(ranker.reranked(X).sum())
         ('optimal', LogisticRegression(), 150)
     """
 
     _TAKES_SINGLES = True
+    _FITTED = ("base_", "exact_", "threshold_", "choice_")
     _NOT_COPIED = ("list_scores_",)
     _HOW = (
-        "rows whose score by base is at least threshold stand above the others, in the order of their scores by exact; "
-        "the others are ordered by base. Without a threshold these are the top_k largest base scores of each list"
+        "rows whose score by base_ is at least threshold_ stand above the others, in the order of their scores by "
+        "exact_; the others are ordered by base_. Without a threshold these are the top_k largest base scores of each "
+        "list"
     )
 
     base: Any = "auto"  # a name or any estimator
@@ -207,16 +200,16 @@ class TwoStageRanker(Ranker):
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (on_columns := self._weight_constraints()) is not None:
             check_possible(on_columns, doubles(features), self._names)
-        self.base_ = self._given_base(X) if base_is_fitted else self._fit_base(training, qid, seed)
+        self.base_ = self._given_base(X, features) if base_is_fitted else self._fit_base(training, qid, seed)
         self._check_constraints_of_base()
         kept = np.ones(len(labels), dtype=np.bool_) if sample_weight is None else np.asarray(sample_weight) > 0
         if (scores := self._known_out_of_fold) is not None:
             scores = scores if len(scores) == len(labels) else scores[kept]  # rows of weight 0 are left out here
             training = dataclasses.replace(training, known=scores)
         else:
-            scores = scores_of(self.base_, features, lists, self._names)
+            scores = self.base_._scores_among(features, self._names, lists)
         self._check_order_of_base(scores, lists)
-        if (own := linear_weights_of(self.base_, features.shape[1], self._names)) is not None:
+        if (own := self._weights_of_base) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
         self.demands_: DemandOutcome | None = None
@@ -290,36 +283,34 @@ class TwoStageRanker(Ranker):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
-    def _under_constraints(self, base: Estimator, training: LabelledRows) -> Estimator:
-        """Return a base, not yet fitted, with the constraints of the exact stage, where it can be fitted under them.
+    def _put_under_constraints(self, base: Ranker, training: LabelledRows) -> None:
+        """Give a base, not yet fitted, the constraints of the exact stage, where it can be fitted under them.
 
         These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
         and checked afterwards. Raises ValueError for a ranker that never satisfies one of them.
         """
         if (on_columns := self._weight_constraints()) is None:
-            return base
+            return
         if told := why_refused(base, on_columns, self._names):
-            kind = base.kind if isinstance(base, EstimatorRanker) else type(base).__name__
+            kind = base._class_name
             if isinstance(base, SurrogateRanker):
                 kind = str(base.loss) if base.scorer == "linear" else f"the {base.scorer} network of {base.loss}"
             raise ValueError(f"base: {kind} {told}{_OTHER_BASE}")
-        if isinstance(base, Constrained) and isinstance(base, Ranker) and not base._is_constrained:
+        if isinstance(base, Constrained) and not base._is_constrained:
             if self._exact_stage().integer is not None and len(on_columns.rows):  # they bind points for each unit
                 units = TopLists.of(doubles(training.features), training.lists, round_units=True).scale
                 on_columns = dataclasses.replace(on_columns, rows=on_columns.rows * units)
             base.set_params(**on_columns.parameters)
-        return base
 
-    def _given_base(self, X: ArrayLike) -> Estimator:
+    def _given_base(self, X: ArrayLike, features: Features) -> Ranker:
         """Return the base, which is fitted already, checked to take the columns of X where they go by position."""
-        base, known = self.base, known_names(self.base)
-        if isinstance(base, str):
-            raise ValueError(f"base_is_fitted needs a ranker object as base, got base={base!r}")
-        if isinstance(base, Ranker):
-            check_is_fitted(base)
-        by_position = (known is None or self._names is None) and isinstance(base, BaseEstimator)
-        if by_position and (known is not None or not hasattr(base, "feature_names_in_")):
-            validate_data(base, X, reset=False, skip_check_array=True)
+        if isinstance(self.base, str):
+            raise ValueError(f"base_is_fitted needs a ranker object as base, got base={self.base!r}")
+        own = isinstance(self.base, Ranker)
+        base = self.base if own else EstimatorRanker.of(self.base, features, self._names)
+        check_is_fitted(base)
+        if (base._names is None or self._names is None) and isinstance(self.base, BaseEstimator):
+            validate_data(self.base, X, reset=False, skip_check_array=True)
         return base
 
     def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
@@ -327,7 +318,7 @@ class TwoStageRanker(Ranker):
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
-                f"base must order the rows, but {type(self.base_).__name__} gives all rows{of} the same score, so that "
+                f"base must order the rows, but {self.base_._class_name} gives all rows{of} the same score, so that "
                 "all of them would be at the top: it has learnt nothing from these features. Take another base or "
                 'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
             )
@@ -422,7 +413,7 @@ class TwoStageRanker(Ranker):
         """
         if training.known is not None:
             return training.known
-        folds = [] if is_given(self) else folds_of(*training.units, seed, repeats)
+        folds = folds_of(training, seed, repeats) if self._learns_base else []
         if not folds:
             return scores
         total, times = np.zeros((2, len(scores)))
@@ -444,12 +435,9 @@ class TwoStageRanker(Ranker):
         if training.known is not None:
             used = used_columns(self.base_, training.features.shape[1], self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
-        if is_given(self):
-            base = self.base_
-        else:
-            part = training.take(seen)
-            base = self._fit_base(part, part.lists, seed)
-        scores = scores_of(base, training.features, training.lists, self._names)
+        part = training.take(seen)
+        base = self._fit_base(part, part.lists, seed) if self._learns_base else self.base_
+        scores = base._scores_among(training.features, self._names, training.lists)
         return PartScores.of(scores, seen, used_columns(base, training.features.shape[1], self._names))
 
     def _compare(
@@ -471,7 +459,7 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"choose needs at least {training.fewest} to split, use choose=False")
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        folds = {fold.name: fold for fold in folds_of(*training.units, seed * 1_000)}
+        folds = {fold.name: fold for fold in folds_of(training, seed * 1_000)}
 
         def fit_without(names: tuple[str, ...]) -> PartScores:
             return self._fit_part(training, common([folds[name].train for name in names]), seed)
@@ -493,7 +481,7 @@ class TwoStageRanker(Ranker):
             if on_choice is not None:
                 on_choice(done, len(splits))
         names = [BASE, *CORRECTIONS]
-        linear = linear_weights_of(self.base_, training.features.shape[1], self._names) is not None
+        linear = self._weights_of_base is not None
         measure = self._measure()
         gains, deviations = compare(results, splits, names, training, measure, seed)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
@@ -503,8 +491,8 @@ class TwoStageRanker(Ranker):
 
         A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
         """
-        folds = folds_of(*training.units, seed * 1_000)
-        return folds[1:] if training.times is not None and len(folds) > 1 and not is_given(self) else folds
+        folds = folds_of(training, seed * 1_000)
+        return folds[1:] if training.times is not None and len(folds) > 1 and self._learns_base else folds
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -553,11 +541,22 @@ class TwoStageRanker(Ranker):
 
     @property
     def _first_name(self) -> str:
-        return self.base if isinstance(self.base, str) else self._base_kind
+        return self.base if isinstance(self.base, str) else self.base_._class_name
 
     @property
-    def _base_kind(self) -> str:
-        return self.base_.kind if isinstance(self.base_, EstimatorRanker) else type(self.base_).__name__
+    def _learns_base(self) -> bool:
+        """Whether the base is fitted to the rows; a column of scores, trees and an object without a fit are not."""
+        return self.base_._LEARNS
+
+    @property
+    def _weights_of_base(self) -> FloatArray | None:
+        """The weights of a linear base, (d,), to start the exact stage from; None where it has none."""
+        places, own = self.base_._places(self._names), self.base_.linear_weights
+        if own is None or places is None:
+            return own
+        weights = np.zeros(self.n_features_in_)
+        weights[places] = own
+        return weights
 
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
@@ -577,8 +576,7 @@ class TwoStageRanker(Ranker):
     def to_torch(self) -> nn.Module:
         """Return both stages as one torch module, see `Ranker.to_torch`; a base without a module is a TypeError."""
         check_is_fitted(self)
-        form, exact = self._form_of_base(), self.exact_
-        base, columns = form.to_torch(), places_by_name(form, self._names)
+        base, columns, exact = self._form_of_base().to_torch(), self.base_._places(self._names), self.exact_
         if self.coef_ is None:  # no row is at the top
             return TwoStageScorer(base, nn.Identity(), columns, 0.0, 0.0, math.inf, None).eval()
         weight = exact.base_weight_, exact.base_center_
@@ -608,7 +606,7 @@ class TwoStageRanker(Ranker):
     def _measure(self) -> tuple[RankStatistic, GainName, bool]:
         return self._exact_stage()._measure()
 
-    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Estimator:
+    def _fit_base(self, training: LabelledRows, qid: ArrayLike | None, seed: int) -> Ranker:
         """Return the base ranker, fitted; `qid` is what the caller gave for the lists, which routing asks for."""
         if isinstance(self.base, str) and self.base == "auto":
             statistic, gain, normalize = self._measure()
@@ -619,19 +617,14 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"base must be a name or an estimator, got {self.base!r}")
         else:
             base = clone(self.base, safe=False)  # a copy of an object that is no estimator of scikit-learn
-        base = self._under_constraints(base, training)
-        if isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
-            base._take_names(self)
-            return base
-        requested, learns_from_lists = None, isinstance(base, SurrogateRanker | AutoRanker)
-        if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"] and not learns_from_lists:
-            requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
-        weights = training.weights
-        if weights is not None and (refused := weights_refused(base, weights, training.lists)):
-            raise ValueError(f"sample_weight: {refused}, or leave the weights out")
-        fit_estimator(base, training, names=self._names, requested=requested)
-        if isinstance(base, Ranker):
-            base._take_names(self)
+        if not isinstance(base, Ranker):
+            base = EstimatorRanker(base)
+            if _routes(self.base) and sklearn.get_config()["enable_metadata_routing"]:
+                base._requested = "qid" in process_routing(self, "fit", qid=qid).base.fit
+        self._put_under_constraints(base, training)
+        if not isinstance(base, ScoreColumn):  # it learns nothing, and knows columns by their names
+            fit_to(base, framed(training.features, self._names), training)
+        base._take_names(self)
         return base
 
     def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
@@ -640,7 +633,7 @@ class TwoStageRanker(Ranker):
             raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
         queries = None if qid is None else checked_queries(qid, len(features))[0]
         one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
-        scores = scores_of(self.base_, features, one if queries is None else queries, self._names)
+        scores = self.base_._scores_among(features, self._names, one if queries is None else queries)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
@@ -693,8 +686,7 @@ class TwoStageRanker(Ranker):
         return self._placed_in(graph, columns)[0]
 
     def _placed_in(self, graph: OnnxGraph, columns: str) -> tuple[str, str]:
-        form = self._form_of_base()
-        places = places_by_name(form, self._names)
+        form, places = self._form_of_base(), self.base_._places(self._names)
         own = columns if places is None else graph.op("Gather", columns, graph.constant(places), axis=0)
         if self.coef_ is not None:
             graph.network = np.float64  # a row at the cut must stand on the side on which `predict` has it
@@ -717,15 +709,18 @@ class TwoStageRanker(Ranker):
 
         features, exact = np.array(values), self.exact_
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
-        scores = scores_of(self.base_, features, None if self.threshold_ is not None else queries, self._names)
+        scores = self.base_._scores_among(features, self._names, None if self.threshold_ is not None else queries)
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
-        parts, base, note = parts_of_scores(self.base_, features, exact.center_, self._names), None, ""
+        places, base, note = self.base_._places(self._names), None, ""
+        parts = self.base_._parts(features if places is None else features[:, places])
+        if parts is not None and places is not None:
+            own, parts = parts, np.zeros_like(features)
+            parts[:, places] = own
         if parts is not None:
             base = frame = summed(values, parts, scores)
         else:
-            note = (
-                f"the base score is not decomposed: that of a {self._base_kind} is not known to be a sum over columns"
-            )
+            known = f"that of a {self.base_._class_name} is not known to be a sum over columns"
+            note = f"the base score is not decomposed: {known}"
             frame = pd.DataFrame({BASE_SCORE: scores, TOTAL: scores}, index=values.index)
             frame = frame.reindex(columns=[*values.columns, BASE_SCORE, TOTAL])
         if reranked.any():
@@ -741,28 +736,21 @@ class TwoStageRanker(Ranker):
     def _form_of_base(self) -> Ranker:
         """Return a ranker of this package that scores as the base does; TypeError where there is none."""
         try:
-            form = form_of(self.base_)
+            return self.base_._saved_form()
         except TypeError as error:
             raise TypeError(f"base: {error}") from None
-        if form is not self.base_ and (places := places_by_name(self.base_, self._names)) is not None:
-            form.feature_names_in_ = self.feature_names_in_[places]  # libraries may spell them otherwise
-        return form
 
     def _fitted_state(self) -> dict[str, Any]:
+        self._form_of_base()
         choice = None if self.choice_ is None else self.choice_.to_dict()
-        base = self.base_ if isinstance(self.base_, Ranker) else self._form_of_base()
-        stages = {"base": base.to_state(), "exact": self.exact_.to_state()}
-        return {**stages, "threshold": self.threshold_, "choice": choice}
+        return {**super()._fitted_state(), "choice_": choice}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:
-        self.base_ = Ranker.from_state(fitted["base"])
-        if isinstance(self.base_, GivenRanker):  # the model of another library is not in the file
-            self.base = self.base_
-        self.exact_ = ExactRanker.from_state(fitted["exact"])
-        self.threshold_ = fitted["threshold"]
+        super()._restore(fitted)
+        if isinstance(self.base_, EstimatorRanker) and self.base_.estimator is None:
+            self.base = self.base_  # the estimator of another library is not in the file
+        self.choice_ = None if fitted["choice_"] is None else Choice.from_dict(fitted["choice_"])
         self.demands_, self.list_scores_ = None, None
-        choice = fitted["choice"]
-        self.choice_ = None if choice is None else Choice.from_dict(choice)
 
 
 def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None) -> int | None:

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
 from ltr.exact import LinearConstraints
-from ltr.rankers.bases import ScoreColumn, scores_of
+from ltr.rankers.base import fit_to
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
 from ltr.rankers.constraint_checks import used_columns
-from ltr.rankers.contract import FloatArray, IntArray, fit_to
 from ltr.rankers.demanded import GivenDemands
-from ltr.rankers.foreign import GivenRanker
-from ltr.rankers.inputs import LabelledRows, Table
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table
 
 if TYPE_CHECKING:
     from ltr.rankers.two_stage import TwoStageRanker
@@ -42,7 +41,7 @@ def rank_held_out(
     train, whole = split.train, len(training.labels)
     if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
         train = train[~np.isnan(scores[train])]
-    elif not is_given(ranker) and (before := list(_seen_before(split, others))):
+    elif ranker._learns_base and (before := list(_seen_before(split, others))):
         for other, names in before:
             scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
         train = np.sort(np.concatenate([other.held for other, _ in before]))
@@ -69,13 +68,13 @@ def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, pa
     features, lists = rows.features, rows.lists
     if (known := ranker._known_out_of_fold) is not None and len(known) == len(parts):
         return ranker._merged(known, ranker._cuts(known, lists), features, lists)
-    own = scores_of(ranker.base_, features, lists, ranker._names)
+    own = ranker.base_._scores_among(features, ranker._names, lists)
     if ranker.coef_ is None:
         scores = own.copy()
         for part in range(parts.max() + 1):
             found = ranker._fit_part(rows, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
             scores[parts == part] = found[parts == part]
-        return own if is_given(ranker) else scores
+        return scores if ranker._learns_base else own
     base, exact = np.empty(len(own)), np.empty(len(own))
     top = own >= ranker._cuts(own, lists)
     top = top if top.any() else np.ones(len(own), dtype=np.bool_)
@@ -83,9 +82,10 @@ def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, pa
     for part in range(parts.max() + 1):
         seen, held = parts != part, parts == part
         other = _like_this(ranker, float(seen.mean()) if lists is None else 1.0)
-        fit_to(other, table, rows, seen, base_is_fitted=is_given(ranker))
-        found = scores_of(other.base_, features, lists, ranker._names)
-        base[held] = (found if is_given(ranker) else PartScores.of(found, seen).on_the_scale_of(own))[held]
+        at = np.flatnonzero(seen)
+        fit_to(other, _safe_indexing(table, at), rows.take(at), base_is_fitted=not ranker._learns_base)
+        found = other.base_._scores_among(features, ranker._names, lists)
+        base[held] = (PartScores.of(found, seen).on_the_scale_of(own) if ranker._learns_base else found)[held]
         every = np.ones(len(own), dtype=np.bool_)
         placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores_at(features, found, every)
         top = seen & (found >= other._cuts(found, lists))
@@ -107,7 +107,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
     own = ranker.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
     exact = PartScores.of(scores, known).on_the_scale_of(own)
     used = used_columns(ranker.base_, training.features.shape[1], ranker._names)
-    for fold in folds_of(*training.units, seed * 1_000, 1):
+    for fold in folds_of(training, seed * 1_000, 1):
         seen = fold.train[known[fold.train]]
         share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
         part = copy.copy(ranker)
@@ -129,7 +129,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
 def _like_this(ranker: TwoStageRanker, share: float) -> TwoStageRanker:
     """Return a ranker, not yet fitted, of a share of the rows that corrects the base as this one was chosen to."""
     options = {**ranker.get_params(deep=False), "top_k": _part_of_top(ranker.top_k, share)}
-    if is_given(ranker):
+    if not ranker._learns_base:
         options["base"] = ranker.base_
     if ranker.choice_ is not None:
         options |= {"choose": False, "base_score": True, "spread": ranker.choice_.spread}
@@ -160,10 +160,3 @@ def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tu
         if len(shared) and np.isin(other.held, split.train).all():
             both = tuple(sorted((split.name, other.name)))
             yield other, (other.name,) if len(shared) == len(other.train) else both
-
-
-def is_given(ranker: TwoStageRanker) -> bool:
-    """Return whether the base is not to be fitted: a column of scores, or an object without a fit."""
-    return isinstance(ranker.base_, ScoreColumn | GivenRanker) or (
-        not isinstance(ranker.base, str) and not hasattr(ranker.base, "fit")
-    )

@@ -12,12 +12,13 @@ from numpy.typing import ArrayLike
 from ltr.checks import doubles
 from ltr.data.dataset import Features, checked_queries
 from ltr.rankers.choice import mean_of_lists
-from ltr.rankers.contract import FloatArray, IntArray, RankerContract
-from ltr.rankers.inputs import Table
+from ltr.rankers.inputs import FloatArray, IntArray, Table
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from ltr.rankers.base import Ranker
 
 __all__ = ["Explanation", "explanation", "list_figure", "place_in_list", "ranked_frame", "rows_from_the_top", "summed"]
 
@@ -38,9 +39,7 @@ def place_in_list(scores: FloatArray, lists: IntArray | None) -> IntArray:
     return found
 
 
-def ranked_frame(
-    ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None
-) -> tuple[pd.DataFrame, IntArray]:
+def ranked_frame(ranker: Ranker, X: Table, features: Features, qid: ArrayLike | None) -> tuple[pd.DataFrame, IntArray]:
     """Return the frame of `Ranker.rank` in the order of the rows of X, and the rows from the top."""
     import pandas as pd
 
@@ -57,7 +56,7 @@ def ranked_frame(
 
 
 def list_figure(
-    ranker: RankerContract,
+    ranker: Ranker,
     features: Features,
     qid: ArrayLike | None,
     labels: FloatArray,
@@ -204,7 +203,7 @@ class Explanation:
         return self.values[[BASE_SCORE]].assign(**{TOTAL: self.values[BASE_SCORE]})
 
 
-def explanation(ranker: RankerContract, X: Table, features: Features, qid: ArrayLike | None) -> Explanation:
+def explanation(ranker: Ranker, X: Table, features: Features, qid: ArrayLike | None) -> Explanation:
     """Return `Ranker.explain` of rows that are checked already."""
     import pandas as pd
 

@@ -9,6 +9,7 @@ from ltr.exact import Limits
 from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import FOLDS, parts_of
+from ltr.rankers.inputs import LabelledRows
 from trainers.config import parse_config
 from trainers.task.data import inner_splits, read_source, split_of
 
@@ -30,7 +31,7 @@ def _divided(parts, groups):
 def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_labels():
     _, y, patient = _patients(similar=False)
     for seed in range(5):
-        parts = parts_of(y, None, patient, seed)
+        parts = parts_of(LabelledRows(None, y, None, patient), seed)
         assert not _divided(parts, patient)
         positives = np.bincount(parts, y) / 5
         assert positives.max() - positives.min() <= 1
@@ -39,7 +40,7 @@ def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_la
         assert y[held].mean() == pytest.approx(y.mean(), abs=0.08)
     queries = np.arange(200) // 2  # of which a patient has several, or parts
     patients = queries // 5
-    assert not _divided(parts_of(y, queries, patients, 0), patients)
+    assert not _divided(parts_of(LabelledRows(None, y, queries, patients), 0), patients)
     assert not _divided(held_out(y, queries, patients, 0.3, 0), patients)
 
 

@@ -18,6 +18,7 @@ from ltr.exact import Limits
 from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import FOLDS, folds_of
+from ltr.rankers.inputs import LabelledRows
 from trainers.cli import main
 from trainers.config import parse_config
 from trainers.task.data import inner_splits, read_source, split_of
@@ -86,7 +87,9 @@ def test_folds_in_time_learn_from_all_that_was_before_and_from_nothing_else(by_q
     _, y, week = _rows()
     lists = None if not by_query else week * 3 + np.arange(len(y)) % 3
     groups = np.arange(len(y)) % 40  # of which each has rows in several weeks
-    folds = folds_of(y.astype(float), lists, groups if lists is None else None, week, seed=3, repeats=4)
+    folds = folds_of(
+        LabelledRows(None, y.astype(float), lists, groups if lists is None else None, week), seed=3, repeats=4
+    )
     assert [fold.repeat for fold in folds] == [0] * FOLDS
     assert len({fold.name for fold in folds}) == FOLDS
     for fold in folds:
@@ -96,13 +99,13 @@ def test_folds_in_time_learn_from_all_that_was_before_and_from_nothing_else(by_q
     assert len(held) == len(set(held)) == (week >= week[folds[0].held].min()).sum()
     sizes = [len(fold.held) for fold in folds] + [len(folds[0].train)]
     assert max(sizes) == min(sizes) == 40  # six blocks of two weeks
-    assert folds_of(y.astype(float), None, None, np.zeros(240, dtype=int), 0) == []
+    assert folds_of(LabelledRows(None, y.astype(float), times=np.zeros(240, dtype=int)), 0) == []
 
 
 def test_a_block_before_which_there_is_nothing_to_learn_is_not_held_out():
     week = np.repeat(np.arange(6), 10)
     y = ((np.arange(60) % 3 == 0) & (week >= 2)).astype(float)
-    folds = folds_of(y, None, None, week, 0)
+    folds = folds_of(LabelledRows(None, y, times=week), 0)
     assert [int(week[fold.held][0]) for fold in folds] == [3, 4, 5]
 
 

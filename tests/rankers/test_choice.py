@@ -41,21 +41,21 @@ def _data(n=240, signal=1.5, seed=0, known=1.0):
 def test_parts_have_equal_shares_of_labels_or_whole_queries():
     y = np.arange(60) % 3 == 0
     for seed in (1, 2**32 + 1):
-        parts = parts_of(y, None, None, seed)
+        parts = parts_of(LabelledRows(None, y), seed)
         assert np.bincount(parts).tolist() == [12] * FOLDS
         assert np.bincount(parts, y).tolist() == [4] * FOLDS
     groups = np.arange(60) // 6
-    parts = parts_of(y, groups, None, seed=1)
+    parts = parts_of(LabelledRows(None, y, groups), seed=1)
     assert sorted(set(zip(parts.tolist(), groups.tolist(), strict=True))) == sorted(
         zip(parts[::6].tolist(), range(10), strict=True)
     )
     assert np.bincount(parts).tolist() == [12] * FOLDS
-    assert parts_of(np.arange(10) == 0, None, None, seed=0) is None
-    assert parts_of(y, np.zeros(60, dtype=int), None, seed=0) is None
+    assert parts_of(LabelledRows(None, np.arange(10) == 0), seed=0) is None
+    assert parts_of(LabelledRows(None, y, np.zeros(60, dtype=int)), seed=0) is None
 
 
 def test_inner_splits_hold_out_every_row_once_a_repeat(two_repeats):
-    splits = folds_of(np.arange(60) % 3 == 0, None, None, None, seed=0)
+    splits = folds_of(LabelledRows(None, np.arange(60) % 3 == 0), seed=0)
     assert len({split.name for split in splits}) == len(splits) == 2 * FOLDS
     for repeat in range(2):
         held = np.concatenate([split.held for split in splits if split.repeat == repeat])
@@ -67,7 +67,7 @@ def test_the_comparison_finds_gains_that_are_known():
     """A candidate in the perfect order gains the difference of the statistics, one that ties with the base nothing."""
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
-    splits = folds_of(y, None, None, None, seed=0)
+    splits = folds_of(LabelledRows(None, y), seed=0)
     base = {split.name: places(rng.normal(size=len(split.held)), None) for split in splits}
     perfect = {split.name: places(y[split.held] + 0.01 * base[split.name], None) for split in splits}
     results = {name: [base[name], base[name], perfect[name]] for name in base}
@@ -89,7 +89,7 @@ def test_the_comparison_finds_gains_that_are_known():
 def test_gains_too_small_to_be_told_from_noise_keep_the_base():
     """Ten queries gain as much as nine lose: the mean is positive, but small beside its deviation."""
     y, groups = np.tile([1.0, 0.0], 24), np.repeat(np.arange(24), 2)
-    splits = folds_of(y, groups, None, None, seed=0)
+    splits = folds_of(LabelledRows(None, y, groups), seed=0)
 
     def choice(gaining, losing):
         up = {**dict.fromkeys(gaining, (0.2, 0.8)), **dict.fromkeys(losing, (0.8, 0.2))}  # place of the positive
@@ -112,7 +112,7 @@ def test_what_is_promised_on_noise_is_little_although_the_largest_of_several_gai
         rng = np.random.default_rng(seed)
         y, (base, moved) = (rng.random(200) < 0.3).astype(float), rng.normal(size=(2, 200))
         orders = [base + spread * moved for spread in (0, *SPREADS)]
-        splits = folds_of(y, None, None, None, seed)
+        splits = folds_of(LabelledRows(None, y), seed)
         results = {split.name: [places(order[split.held], None) for order in orders] for split in splits}
         choices.append(choice_of(results, splits, [BASE, "a", "b", "c"], y, None, None, DCG, seed))
     changed = [choice for choice in choices if choice.reranks]
@@ -130,7 +130,7 @@ def test_gains_of_rows_in_groups_vary_as_those_of_so_many_rows_do(two_repeats):
     for seed in range(5):
         rng = np.random.default_rng(seed)
         y, scores = (rng.random(40) < 0.3).astype(float)[groups], rng.normal(size=(2, 40))[:, groups]
-        splits = folds_of(y, None, groups, None, seed)
+        splits = folds_of(LabelledRows(None, y, None, groups), seed)
         results = {split.name: [places(row[split.held], None) for row in scores] for split in splits}
         alone, together = (
             choice_of(results, splits, [BASE, "a"], y, None, which, DCG, seed) for which in (None, groups)
@@ -143,7 +143,7 @@ def test_gains_of_queries_in_groups_vary_as_those_of_so_many_queries_do():
     """Pairs of queries that gain the same are worth one: the deviation of the mean is larger by sqrt(2)."""
     y, lists = np.tile([1.0, 0.0], 24), np.repeat(np.arange(24), 2)
     groups, gains = lists // 2, np.random.default_rng(0).random(12) < 0.5
-    splits = folds_of(y, lists, groups, None, seed=0)
+    splits = folds_of(LabelledRows(None, y, lists, groups), seed=0)
     results = {}
     for split in splits:
         up = [0.8 if gains[group] else 0.2 for group in groups[split.held][::2]]
@@ -198,7 +198,7 @@ def test_scores_of_training_rows_are_out_of_fold():
     assert own.mean() == pytest.approx(memory.predict_proba(X)[:, 1].mean(), abs=0.1)
     assert np.mean((base_column > np.median(base_column)) == y) < 0.85
     fixed = TwoStageRanker(memory, EXACT, None, base_score=True, choose=False).fit(X, y, base_is_fitted=True)
-    assert fixed.base_ is memory
+    assert fixed.base_.estimator_ is memory
     assert np.array_equal(fixed.problem_.X, ranker.problem_.X)
 
 

@@ -99,7 +99,7 @@ def test_across_stages_the_base_decides_and_says_whether_it_is_decomposed(ranker
     against = explanation.against(first, last)
     scores = explanation.values["base score"]
     assert against.at["total", "difference"] == pytest.approx(scores[first] - scores[last])
-    forest = isinstance(ranker.base_, RandomForestClassifier)
+    forest = isinstance(getattr(ranker.base_, "estimator_", None), RandomForestClassifier)
     assert ("base score" in against.index) == (explanation.base is None) == forest
     assert ("not decomposed: that of a RandomForestClassifier" in explanation.note) == (explanation.base is None)
     of_top = explanation.frame.loc[first]

@@ -257,7 +257,7 @@ def test_a_ranker_on_another_librarys_base_travels(name, tmp_path):
     loaded = reloaded(ranker, tmp_path)
     np.testing.assert_array_equal(loaded.decision_function(new, **given), scores)
     assert loaded.base is loaded.base_
-    assert loaded.base_.source == type(BASES[name]).__name__
+    assert loaded.base_.form_.source == type(BASES[name]).__name__
     for one in (ranker, loaded):
         found = outputs_of(session_of(one, tmp_path), new, **given)
         np.testing.assert_array_equal(found["score"], scores)

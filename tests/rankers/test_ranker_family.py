@@ -328,7 +328,8 @@ def test_any_estimator_can_be_the_base(base, method):
     ranker = TwoStageRanker(base, STAGE, 10, choose=False).fit(X, y)
     below = ~ranker.reranked(X)
     assert below.sum() >= 30
-    scores = getattr(ranker.base_, method)(X)
+    fitted = getattr(ranker.base_, "estimator_", ranker.base_)
+    scores = getattr(fitted, method)(X)
     scores = scores[:, 1] if method == "predict_proba" else scores
     np.testing.assert_allclose(ranker.predict(X)[below], scores[below], rtol=1e-12)  # linear ones by column
 
@@ -336,7 +337,7 @@ def test_any_estimator_can_be_the_base(base, method):
 def test_the_base_learns_from_queries_if_it_can():
     X, y, qid = queries()
     number = np.unique(qid, return_inverse=True)[1]
-    found = TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid).base_.qid_
+    found = TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid).base_.estimator_.qid_
     np.testing.assert_array_equal(np.equal.outer(found, found), np.equal.outer(number, number))
     assert TwoStageRanker(Ridge(), STAGE, 4, choose=False).fit(X, y, qid).coef_ is not None
 
@@ -361,7 +362,9 @@ class GroupRecorder(BaseEstimator):
 def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base):
     X, y, qid = queries()
     ranker = TwoStageRanker(base, STAGE, 4, choose=False).fit(X, y, qid)
-    seen_X, seen_y, sizes = (ranker.base_ if isinstance(base, GroupRecorder) else ranker.base_[-1]).seen_
+    seen_X, seen_y, sizes = (
+        ranker.base_.estimator_ if isinstance(base, GroupRecorder) else ranker.base_.estimator_[-1]
+    ).seen_
     ends = np.cumsum(sizes)[:-1]
     found = set()
     for rows, labels in zip(np.split(seen_X, ends), np.split(seen_y, ends), strict=True):
@@ -378,9 +381,9 @@ def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base):
 def test_the_base_learns_from_queries_if_it_asks_for_them():
     X, y, qid = queries()
     asking = TwoStageRanker(Recorder().set_fit_request(qid=True), STAGE, 4, choose=False).fit(X, y, qid=qid)
-    assert asking.base_.qid_ is not None
+    assert asking.base_.estimator_.qid_ is not None
     declining = TwoStageRanker(Recorder().set_fit_request(qid=False), STAGE, 4, choose=False).fit(X, y, qid=qid)
-    assert declining.base_.qid_ is None
+    assert declining.base_.estimator_.qid_ is None
     with pytest.raises(UnsetMetadataPassedError, match=r"\[qid\] are passed but are not explicitly set"):
         TwoStageRanker(Recorder(), STAGE, 4, choose=False).fit(X, y, qid=qid)
 

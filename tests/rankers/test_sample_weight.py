@@ -239,7 +239,7 @@ def test_every_fit_of_the_base_gets_the_weights_of_its_rows(options, monkeypatch
 def test_the_weight_of_a_row_that_stays_in_its_place_moves_no_gain():
     rng = np.random.default_rng(0)
     y = (np.arange(50) < 15).astype(float)
-    splits = folds_of(y, None, None, None, seed=0)
+    splits = folds_of(LabelledRows(None, y), seed=0)
     base = {split.name: rng.random(len(split.held)) for split in splits}
     for split in splits:
         base[split.name][split.held == 3] = 2.0  # on top of every list

@@ -141,7 +141,7 @@ def test_a_fitted_base_is_taken_as_it_is():
     base = Scores().fit(X, y)
     base.fit = None
     ranker = quick(base=base).fit(X, y, base_is_fitted=True)
-    assert ranker.base_ is base
+    assert ranker.base_.estimator_ is base
     with pytest.raises(ValueError, match="SurrogateRanker instance is not fitted yet"):
         quick(base=SurrogateRanker()).fit(X, y, base_is_fitted=True)
     with pytest.raises(ValueError, match="base_is_fitted needs a ranker object as base, got base='logistic'"):

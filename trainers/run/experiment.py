@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from ltr.checks import is_trusting
 from ltr.data import TableError
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
@@ -72,7 +71,7 @@ def run_experiment(
     with open_run(config, split.facts, fresh=fresh) as run, StopFlag() as stop:
         context = Context(config, split, run, display, stop)
         records: list[Json] = []
-        for note in (*(f"data: {text}" for text in split.notes), *notes_on_saving(config, split)):
+        for note in (f"data: {text}" for text in split.notes):
             display.note(note)
         with writing(run.path, "runs_dir"):
             if split.preparation is not None:
@@ -113,33 +112,6 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
         encodings = encodings_of_features(split.preparation, split.feature_names)
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
     return config, split
-
-
-_FEW = 200  # rows that show what form a model will have
-
-
-def notes_on_saving(config: Config, split: Split) -> list[str]:
-    """Return which estimators of other libraries leave no model in the run folder, with the reasons."""
-    if not config.baselines.estimators or not is_trusting():
-        return []
-    from ltr.rankers.bases import why_not_saved
-
-    train, notes = split.train, []
-    if train.qid is None:
-        chosen = np.concatenate([np.flatnonzero((train.y > 0) == positive)[: _FEW // 2] for positive in (True, False)])
-        groups = None
-    else:
-        lists = np.unique(train.qid, return_inverse=True)[1]
-        number = max(2, int(np.searchsorted(np.cumsum(np.bincount(lists)), _FEW)))
-        chosen = np.flatnonzero(lists < number)
-        groups = lists[chosen]
-    for name, path in config.baselines.estimators.items():
-        reason = why_not_saved(path.make(config.seed), train.X[chosen], train.y[chosen].astype(np.float64), groups)
-        if reason:
-            reranked = config.exact.enabled and config.base == name
-            also = ", nor what the exact stage makes of it" if reranked else ""
-            notes.append(f"{name}: ltr predict, explain and export will not have this ranker{also}: {reason}")
-    return notes
 
 
 def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json:

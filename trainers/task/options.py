@@ -178,7 +178,7 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
             rule = f"takes weights of queries, but none of rows, {asks}: positions count rows; pairwise losses do"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     for at, path in _estimators(config):
-        from ltr.rankers.bases import weights_refused
+        from ltr.rankers.estimators import weights_refused
 
         if refused := weights_refused(path.make(config.seed), weights, lists):
             rule = f"takes no weights of rows, which {config.data.weighs} asks for: {refused}"
