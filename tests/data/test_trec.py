@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 
 import numpy as np
 import pandas as pd
@@ -76,6 +77,7 @@ def test_values_are_those_of_trec_eval(tmp_path, seed, complete):
         assert found.total("map") == pytest.approx(mean, abs=1e-12)
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="ir_measures asks for ast.Num, which Python 3.14 lacks")
 def test_values_are_those_of_ir_measures(tmp_path):
     ir_measures = pytest.importorskip("ir_measures")
     pytest.importorskip("pytrec_eval")
