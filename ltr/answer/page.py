@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -205,8 +204,11 @@ def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
 
 def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> str:
     """Return the page as HTML, without scripts and anything from elsewhere: a file, or a part of another page."""
-    return _rendered(
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"broken": _broken, "percent": percent}
+    return environment.from_string(_file("page.html.jinja")).render(
         whole=whole,
+        style=Markup(_file("page.css")),
         learned=answer.learned,
         headline=headline(answer),
         introduction=[answer.learned.method, *_constraints(answer), _about(answer)],
@@ -224,16 +226,12 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
 
 def drawn(found: Answer | RowRanges | ListFront) -> str:
     """Return the picture of hits by visits, of ranges or of a front as a part of another HTML page."""
-    return _rendered(whole=False, alone=Markup(_curve(found) if isinstance(found, Answer) else found.svg))
+    picture = _curve(found) if isinstance(found, Answer) else found.svg
+    return f'<article class="ltr-page">\n<style>\n{_file("page.css")}</style>\n{picture}\n</article>'
 
 
-def _rendered(**values: Any) -> str:  # noqa: ANN401 (values of any type)
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"broken": _broken, "percent": percent}
-    files = resources.files(__package__)
-    style = Markup(files.joinpath("page.css").read_text(encoding="utf-8"))
-    template = environment.from_string(files.joinpath("page.html.jinja").read_text(encoding="utf-8"))
-    return template.render(style=style, **values)
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:
