@@ -518,11 +518,7 @@ def _checked_weights(weights: ArrayLike, name: str = "weights", n: int | None = 
         raise ValueError(f"{name} must be 1-D, got shape {a.shape}")
     if a.size == 0:
         raise ValueError(f"{name} must hold at least one number, got none")
-    for rule, bad in (
-        ("finite", ~np.isfinite(a)),
-        ("nonnegative", a < 0),
-        ("nondecreasing", a < np.r_[a[0], a[:-1]]),
-    ):
+    for rule, bad in (("finite", ~np.isfinite(a)), ("nonnegative", a < 0), ("nondecreasing", a < np.r_[a[0], a[:-1]])):
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"{name} must be {rule}, got {float(a[at])!r} at rank {at + 1}")

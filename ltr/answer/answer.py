@@ -9,15 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.answer.evidence import (
-    Bin,
-    Evidence,
-    Found,
-    Interval,
-    curve_visits,
-    place_in_list,
-    sums_by_visits,
-)
+from ltr.answer.evidence import Evidence, Found, Interval, curve_visits, place_in_list, sums_by_visits
 from ltr.answer.plain import Plain
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
@@ -61,7 +53,6 @@ class Learned:
     time: str | None = None
     id: str | None = None
     typical: tuple[Typical, ...] = ()
-    reliability: tuple[Bin, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()  # in words
@@ -184,11 +175,11 @@ def make_answer(
         first = place_in_list(others, lists) <= visits
         unconstrained = free[1].expected(others[first], lists[first], visits)
     at = curve_visits(visits, int(sizes.max()))
-    if rows.today is not None and (calibration := evidence.calibration_of_today) is not None:
+    if rows.today is not None and (of_today := evidence.of_today) is not None:
         places_today = place_in_list(rows.today, lists)
         first = places_today <= visits
-        today = evidence.expected(rows.today[first], lists[first], visits, today=True)
-        line = tuple(sums_by_visits(calibration(rows.today), places_today, at).tolist())
+        today = of_today.expected(rows.today[first], lists[first], visits)
+        line = tuple(sums_by_visits(of_today.calibration(rows.today), places_today, at).tolist())
     shares, planned = np.bincount(lists, chances) / sizes, np.minimum(visits, sizes)
     by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
     visited = np.flatnonzero(places <= visits)

@@ -115,17 +115,6 @@ def _record(answer: Answer) -> list[str]:
     return said
 
 
-def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
-    """Return rows of a table: the predicted chance, the observed share, the number of rows."""
-    return [
-        (percent(one.predicted), _share(Interval(one.observed, one.low, one.high)), f"{one.rows:,}")
-        for one in answer.learned.reliability[::-1]
-    ]
-
-
-_RELIABILITY = ("predicted", "observed", "rows")
-
-
 def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of a short table of hits by visits."""
     curve = answer.curve
@@ -159,11 +148,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
     parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for _, found in _proven(answer))]
-    chances = "Predicted and observed share of hits among those rows:"
-    parts += [
-        _table(chances, _RELIABILITY, _reliability(answer), width),
-        *notes("About the table:", answer.learned.notes),
-    ]
+    parts += notes("About the table:", answer.learned.notes)
     return "\n\n".join(parts) + "\n"
 
 
@@ -219,7 +204,6 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         more=more,
         proven=_proven(answer),
         record=_record(answer),
-        reliability=(_RELIABILITY, _reliability(answer)),
         visits=curve_table(answer),
     )
 

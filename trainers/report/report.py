@@ -13,17 +13,7 @@ from ltr.answer import Answer, RowRanges, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
-from trainers.report.page import (
-    Block,
-    Page,
-    Section,
-    Table,
-    Text,
-    literal,
-    png,
-    to_html,
-    to_markdown,
-)
+from trainers.report.page import Block, Page, Section, Table, Text, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import gain_picture
 from trainers.report.tables import gain_table, progress, promises, table_sections, value_table
