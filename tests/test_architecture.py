@@ -65,7 +65,7 @@ ONLY = {
         "ltr.display",
         "ltr.rankers",
     ),
-    "pydantic": ("trainers", "ltr.cards"),
+    "pydantic": ("trainers", "ltr.cards", "ltr.answer.plain"),
     "onnx": "ltr.onnx_graph",
 }
 
