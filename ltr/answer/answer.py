@@ -127,10 +127,10 @@ class Answer(Plain):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Answer:
         """Return the answer that `to_dict` described; raise ValueError for another object."""
-        about = {key: given.get(key) for key in ("format", "version")}
-        if about != {"format": FORMAT, "version": 1}:
-            raise ValueError(f"not {cls._WHAT}: format {about['format']!r:.40}, version {about['version']!r:.40}")
-        return super().from_dict({key: value for key, value in given.items() if key not in about})
+        about = given.get("format"), given.get("version")
+        if about != (FORMAT, 1):
+            raise ValueError(f"not {cls._WHAT}: format {about[0]!r:.40}, version {about[1]!r:.40}")
+        return super().from_dict(given)
 
 
 FORMAT = "ltr page"
@@ -164,9 +164,12 @@ def make_answer(
     Known rows are those of the evidence, in their order. `free` is a ranker without the constraints that `ranker`
     satisfies, and its evidence.
     """
-    lists = _numbered(rows.queries, len(rows.features))
-    sizes = np.bincount(lists)
+    import pandas as pd
 
+    lists = np.zeros(len(rows.features), dtype=np.int64)
+    if rows.queries is not None:  # in the order in which they first appear
+        lists = pd.factorize(rows.queries)[0].astype(np.int64)
+    sizes = np.bincount(lists)
     scores = _scores_of(ranker, evidence, rows, lists)
     chances, places = evidence.calibration(scores), place_in_list(scores, lists)
     unconstrained = today = line = None
@@ -286,14 +289,6 @@ def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
         which = "a query" if rows.queries is not None else rows.source
         found.append(f"{visits} visits are more than the {sizes.max()} rows that {which} has: the list has them all.")
     return found
-
-
-def _numbered(queries: NDArray[Any] | None, rows: int) -> IntArray:
-    """Return numbers of the lists of rows in the order in which they first appear."""
-    if queries is None:
-        return np.zeros(rows, dtype=np.int64)
-    _, first, inverse = np.unique(queries, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 WORDS = {
