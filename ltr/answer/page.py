@@ -73,17 +73,19 @@ def _about(answer: Answer) -> str:
 
 def _constraints(answer: Answer) -> list[str]:
     """Return that the constraints hold, what they cost, and what came of demands; nothing without any."""
-    learned, free, said = answer.learned, answer.unconstrained, list[str]()
+    learned, free = answer.learned, answer.unconstrained
     demands = [f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in learned.demands]
-    price = "" if free is None else f"expect {_hits(answer.expected.value)}; without"
+    said = []
     if learned.constraints:
         said = [f"The fitted ranking was checked and satisfies the constraints: {'; '.join(learned.constraints)}."]
-        one = learned.constraints[0].partition(" (")[0] if len(learned.constraints) == 1 else ""
-        if free is not None:
-            them = one if one.startswith("at most ") else "them"
-            said.append(f"With {them} {price} constraints {number(free.value)}{_range(free)}.")
-    elif demands and free is not None:
-        demands.append(f"Under the demands {price} them {number(free.value)}{_range(free)}.")
+    if free is not None:
+        expected, otherwise = f"expect {_hits(answer.expected.value)}", f"{number(free.value)}{_range(free)}"
+        if learned.constraints:
+            first = learned.constraints[0].partition(" (")[0]
+            them = first if len(learned.constraints) == 1 and first.startswith("at most ") else "them"
+            said.append(f"With {them} {expected}; without constraints {otherwise}.")
+        elif demands:
+            demands.append(f"Under the demands {expected}; without them {otherwise}.")
     return [" ".join([*said, *demands])] if said or demands else []
 
 
@@ -121,10 +123,11 @@ def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
     at = sorted({min(range(len(curve.visits)), key=lambda i: abs(curve.visits[i] - want)) for want in wanted} - {0})
-    lines = {"hits": curve.ranking}
-    lines |= {} if curve.today is None else {f"by {_short(answer.learned.today or '', 20)}": curve.today}
-    lines["by chance"] = curve.chance
-    return (each, *lines), [(f"{curve.visits[i]:,}", *(number(line[i]) for line in lines.values())) for i in at]
+    lines = [("hits", curve.ranking), ("by chance", curve.chance)]
+    if curve.today is not None:
+        lines.insert(1, (f"by {_short(answer.learned.today or '', 20)}", curve.today))
+    heads = (each, *(name for name, _ in lines))
+    return heads, [(f"{curve.visits[i]:,}", *(number(line[i]) for _, line in lines)) for i in at]
 
 
 def _short(text: str, most: int) -> str:
