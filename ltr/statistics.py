@@ -196,7 +196,7 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     float64 array; the function returns one weight for each. Where the weights depend on the length of the list, it is
     called ``n``, and the function returns a_1..a_n, bottom of the list first. The other arguments are options with
     numbers as defaults. Where another process reads the name, such as in a config, write the module that registers it
-    in front, as in ``"mymodule:name(option=2)@10"``.
+    in front, as in ``"mymodule:name(option=2)@10"``. `docs/metrics.md` has an example.
 
     Args:
         name: a lower-case word that no other module has registered.
@@ -205,13 +205,6 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
     Raises:
         ValueError: such a name or `cutoff`, an option without a number as its default, or weights that are not finite,
             nonnegative and nondecreasing towards the top.
-
-    Examples:
-        >>> @register_statistic("patience")
-        ... def rank_biased_precision(position, p=0.8):
-        ...     return (1 - p) * p**position
-        >>> RankStatistic.parse("patience(p=0.5)@2").weights(4).tolist()
-        [0.0, 0.0, 0.25, 0.5]
     """
     if not isinstance(name, str) or re.fullmatch(r"[a-z]\w*", name, re.ASCII) is None:
         raise ValueError(f"statistic: a name must be a lower-case word, got {name!r:.80}")
@@ -518,11 +511,7 @@ def _checked_weights(weights: ArrayLike, name: str = "weights", n: int | None = 
         raise ValueError(f"{name} must be 1-D, got shape {a.shape}")
     if a.size == 0:
         raise ValueError(f"{name} must hold at least one number, got none")
-    for rule, bad in (
-        ("finite", ~np.isfinite(a)),
-        ("nonnegative", a < 0),
-        ("nondecreasing", a < np.r_[a[0], a[:-1]]),
-    ):
+    for rule, bad in (("finite", ~np.isfinite(a)), ("nonnegative", a < 0), ("nondecreasing", a < np.r_[a[0], a[:-1]])):
         if bad.any():
             at = int(np.argmax(bad))
             raise ValueError(f"{name} must be {rule}, got {float(a[at])!r} at rank {at + 1}")

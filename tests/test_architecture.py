@@ -65,7 +65,7 @@ ONLY = {
         "ltr.display",
         "ltr.rankers",
     ),
-    "pydantic": ("trainers", "ltr.cards", "ltr.data.kinds"),
+    "pydantic": ("trainers", "ltr.cards", "ltr.data.kinds", "ltr.answer.plain"),
     "onnx": "ltr.onnx_graph",
 }
 

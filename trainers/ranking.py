@@ -382,7 +382,6 @@ def learned_from(
         config.data.time,
         config.answer.id,
         typical_cells(columns, encodings),
-        evidence.reliability(),
         (
             *warnings_of(evidence, getattr(first, "comparison_", None), tested=test is not None),
             *_about_columns(part.X, part.y, names),

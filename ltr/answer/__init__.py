@@ -6,25 +6,14 @@ data; `as_text` and `as_html` show it.
 
 from __future__ import annotations
 
-from ltr.answer.answer import (
-    Answer,
-    Curve,
-    Entry,
-    Learned,
-    Rows,
-    make_answer,
-    ranked_by,
-    scorer_of,
-    warnings_of,
-)
-from ltr.answer.evidence import Bin, Evidence, Found, Interval
+from ltr.answer.answer import Answer, Curve, Entry, Learned, Rows, make_answer, ranked_by, scorer_of, warnings_of
+from ltr.answer.evidence import Evidence, Found, Interval
 from ltr.answer.page import as_html, as_text, curve_table, drawn, headline
 from ltr.answer.proven import FrontPointOnList, ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, cell_text, effects, typical_cells
 
 __all__ = [
     "Answer",
-    "Bin",
     "Curve",
     "Entry",
     "Evidence",

@@ -9,15 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.answer.evidence import (
-    Bin,
-    Evidence,
-    Found,
-    Interval,
-    curve_visits,
-    place_in_list,
-    sums_by_visits,
-)
+from ltr.answer.evidence import Evidence, Found, Interval, curve_visits, place_in_list, sums_by_visits
 from ltr.answer.plain import Plain
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
@@ -60,7 +52,6 @@ class Learned:
     time: str | None = None
     id: str | None = None
     typical: tuple[Typical, ...] = ()
-    reliability: tuple[Bin, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()  # in words
@@ -135,10 +126,10 @@ class Answer(Plain):
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Answer:
         """Return the answer that `to_dict` described; raise ValueError for another object."""
-        about = {key: given.get(key) for key in ("format", "version")}
-        if about != {"format": FORMAT, "version": 1}:
-            raise ValueError(f"not {cls._WHAT}: format {about['format']!r:.40}, version {about['version']!r:.40}")
-        return super().from_dict({key: value for key, value in given.items() if key not in about})
+        about = given.get("format"), given.get("version")
+        if about != (FORMAT, 1):
+            raise ValueError(f"not {cls._WHAT}: format {about[0]!r:.40}, version {about[1]!r:.40}")
+        return super().from_dict(given)
 
 
 FORMAT = "ltr page"
@@ -172,9 +163,12 @@ def make_answer(
     Known rows are those of the evidence, in their order. `free` is a ranker without the constraints that `ranker`
     satisfies, and its evidence.
     """
-    lists = _numbered(rows.queries, len(rows.features))
-    sizes = np.bincount(lists)
+    import pandas as pd
 
+    lists = np.zeros(len(rows.features), dtype=np.int64)
+    if rows.queries is not None:  # in the order in which they first appear
+        lists = pd.factorize(rows.queries)[0].astype(np.int64)
+    sizes = np.bincount(lists)
     scores = _scores_of(ranker, evidence, rows, lists)
     chances, places = evidence.calibration(scores), place_in_list(scores, lists)
     unconstrained = today = line = None
@@ -183,11 +177,11 @@ def make_answer(
         first = place_in_list(others, lists) <= visits
         unconstrained = free[1].expected(others[first], lists[first], visits)
     at = curve_visits(visits, int(sizes.max()))
-    if rows.today is not None and (calibration := evidence.calibration_of_today) is not None:
+    if rows.today is not None and (of_today := evidence.of_today) is not None:
         places_today = place_in_list(rows.today, lists)
         first = places_today <= visits
-        today = evidence.expected(rows.today[first], lists[first], visits, today=True)
-        line = tuple(sums_by_visits(calibration(rows.today), places_today, at).tolist())
+        today = of_today.expected(rows.today[first], lists[first], visits)
+        line = tuple(sums_by_visits(of_today.calibration(rows.today), places_today, at).tolist())
     shares, planned = np.bincount(lists, chances) / sizes, np.minimum(visits, sizes)
     by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
     visited = np.flatnonzero(places <= visits)
@@ -294,14 +288,6 @@ def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
         which = "a query" if rows.queries is not None else rows.source
         found.append(f"{visits} visits are more than the {sizes.max()} rows that {which} has: the list has them all.")
     return found
-
-
-def _numbered(queries: NDArray[Any] | None, rows: int) -> IntArray:
-    """Return numbers of the lists of rows in the order in which they first appear."""
-    if queries is None:
-        return np.zeros(rows, dtype=np.int64)
-    _, first, inverse = np.unique(queries, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 WORDS = {

@@ -48,16 +48,6 @@ class Interval(NamedTuple):
     high: float
 
 
-class Bin(NamedTuple):
-    """Rows of about the same chance: what was predicted, and what was observed."""
-
-    predicted: float  # mean chance
-    observed: float  # share of hits
-    rows: int
-    low: float  # 95 % interval of the share of hits
-    high: float
-
-
 @dataclass(frozen=True)
 class Found:
     """What was found among the labelled rows, by scores out of fold, in as large a part of them as is to be visited."""
@@ -97,39 +87,30 @@ class Evidence:
     @cached_property
     def calibration(self) -> Calibration:
         """The chance of a hit by score."""
-        return self._calibrated(self.scores) if self.known is None else self.known
+        if self.known is not None:
+            return self.known
+        return fit_calibration_of_repeats(self.scores, self.labels, self.weights, self.groups)
 
     @cached_property
-    def calibration_of_today(self) -> Calibration | None:
-        """The chance of a hit by today's score; None where there are no such scores."""
-        return None if self.today is None else self._calibrated(self.today[None])
+    def of_today(self) -> Evidence | None:
+        """The same rows with today's scores; None where there are no such scores."""
+        if self.today is None:
+            return None
+        return Evidence(self.labels, self.today[None], self.lists, self.groups, self.weights)
 
-    def _calibrated(self, scores: FloatArray) -> Calibration:
-        return fit_calibration_of_repeats(scores, self.labels, self.weights, self.groups)
-
-    def expected(
-        self, scores: FloatArray, lists: IntArray | None = None, visits: int = 0, *, today: bool = False
-    ) -> Interval:
+    def expected(self, scores: FloatArray, lists: IntArray | None = None, visits: int = 0) -> Interval:
         """Return how many hits to expect among rows to visit with these scores, (m,), `visits` of each query."""
-        calibration = self.calibration_of_today if today else self.calibration
-        assert calibration is not None
-        value, low, high = map(float, calibration.predictive_interval(scores, _LEVEL))
+        value, low, high = map(float, self.calibration.predictive_interval(scores, _LEVEL))
         if lists is not None and self.lists is not None and len(scores):
-            own = self.scores if not today or self.today is None else self.today[None]
-            first = np.array([place_in_list(one, self.lists) <= visits for one in own])
-            of_lists = [np.bincount(self.lists, one) for one in first * (self.hits - calibration(own))]
-            q, rows = len(of_lists[0]), first.sum() / len(own)
+            first = np.array([place_in_list(one, self.lists) <= visits for one in self.scores])
+            of_lists = [np.bincount(self.lists, one) for one in first * (self.hits - self.calibration(self.scores))]
+            q, rows = len(of_lists[0]), first.sum() / len(self.scores)
             many = len(scores) * q / rows  # queries, of those that are visited in part that part
-            square = float(np.square(of_lists).sum()) / len(own) / max(1, q - 1)
+            square = float(np.square(of_lists).sum()) / len(self.scores) / max(1, q - 1)
             wide = float(student.ppf((1 + _LEVEL) / 2, max(1, q - 1))) * math.sqrt(many * square * (1 + many / q))
             low, high = min(low, max(0.0, math.floor(value - wide))), max(high, math.ceil(value + wide))
             high = min(high, float(len(scores)))
         return Interval(value, low, high)
-
-    def reliability(self, bins: int = 5) -> tuple[Bin, ...]:
-        """Return how the chances agree with the labels, in bins from the smallest chance to the largest."""
-        table = self.calibration.reliability(self.scores.mean(axis=0), self.labels, bins)
-        return tuple(map(Bin._make, zip(*(table[name].tolist() for name in Bin._fields), strict=True)))
 
     def depth(self, visits: int, rows: int) -> int:
         """Return how many labelled rows are as large a part of all as `visits` are of `rows`; with queries `visits`."""

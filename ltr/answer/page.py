@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from html import escape
 from importlib import resources
-from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
@@ -74,17 +73,19 @@ def _about(answer: Answer) -> str:
 
 def _constraints(answer: Answer) -> list[str]:
     """Return that the constraints hold, what they cost, and what came of demands; nothing without any."""
-    learned, free, said = answer.learned, answer.unconstrained, list[str]()
+    learned, free = answer.learned, answer.unconstrained
     demands = [f"{told[0].upper() if told.split()[0].isalpha() else told[0]}{told[1:]}." for told in learned.demands]
-    price = "" if free is None else f"expect {_hits(answer.expected.value)}; without"
+    said = []
     if learned.constraints:
         said = [f"The fitted ranking was checked and satisfies the constraints: {'; '.join(learned.constraints)}."]
-        one = learned.constraints[0].partition(" (")[0] if len(learned.constraints) == 1 else ""
-        if free is not None:
-            them = one if one.startswith("at most ") else "them"
-            said.append(f"With {them} {price} constraints {number(free.value)}{_range(free)}.")
-    elif demands and free is not None:
-        demands.append(f"Under the demands {price} them {number(free.value)}{_range(free)}.")
+    if free is not None:
+        expected, otherwise = f"expect {_hits(answer.expected.value)}", f"{number(free.value)}{_range(free)}"
+        if learned.constraints:
+            first = learned.constraints[0].partition(" (")[0]
+            them = first if len(learned.constraints) == 1 and first.startswith("at most ") else "them"
+            said.append(f"With {them} {expected}; without constraints {otherwise}.")
+        elif demands:
+            demands.append(f"Under the demands {expected}; without them {otherwise}.")
     return [" ".join([*said, *demands])] if said or demands else []
 
 
@@ -116,27 +117,17 @@ def _record(answer: Answer) -> list[str]:
     return said
 
 
-def _reliability(answer: Answer) -> list[tuple[str, str, str]]:
-    """Return rows of a table: the predicted chance, the observed share, the number of rows."""
-    return [
-        (percent(one.predicted), _share(Interval(one.observed, one.low, one.high)), f"{one.rows:,}")
-        for one in answer.learned.reliability[::-1]
-    ]
-
-
-_RELIABILITY = ("predicted", "observed", "rows")
-
-
 def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of a short table of hits by visits."""
     curve = answer.curve
     each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
     at = sorted({min(range(len(curve.visits)), key=lambda i: abs(curve.visits[i] - want)) for want in wanted} - {0})
-    lines = {"hits": curve.ranking}
-    lines |= {} if curve.today is None else {f"by {_short(answer.learned.today or '', 20)}": curve.today}
-    lines["by chance"] = curve.chance
-    return (each, *lines), [(f"{curve.visits[i]:,}", *(number(line[i]) for line in lines.values())) for i in at]
+    lines = [("hits", curve.ranking), ("by chance", curve.chance)]
+    if curve.today is not None:
+        lines.insert(1, (f"by {_short(answer.learned.today or '', 20)}", curve.today))
+    heads = (each, *(name for name, _ in lines))
+    return heads, [(f"{curve.visits[i]:,}", *(number(line[i]) for _, line in lines)) for i in at]
 
 
 def _short(text: str, most: int) -> str:
@@ -160,11 +151,7 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
     parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for _, found in _proven(answer))]
-    chances = "Predicted and observed share of hits among those rows:"
-    parts += [
-        _table(chances, _RELIABILITY, _reliability(answer), width),
-        *notes("About the table:", answer.learned.notes),
-    ]
+    parts += notes("About the table:", answer.learned.notes)
     return "\n\n".join(parts) + "\n"
 
 
@@ -205,8 +192,11 @@ def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
 
 def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> str:
     """Return the page as HTML, without scripts and anything from elsewhere: a file, or a part of another page."""
-    return _rendered(
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters |= {"broken": _broken, "percent": percent}
+    return environment.from_string(_file("page.html.jinja")).render(
         whole=whole,
+        style=Markup(_file("page.css")),
         learned=answer.learned,
         headline=headline(answer),
         introduction=[answer.learned.method, *_constraints(answer), _about(answer)],
@@ -217,23 +207,18 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         more=more,
         proven=_proven(answer),
         record=_record(answer),
-        reliability=(_RELIABILITY, _reliability(answer)),
         visits=curve_table(answer),
     )
 
 
 def drawn(found: Answer | RowRanges | ListFront) -> str:
     """Return the picture of hits by visits, of ranges or of a front as a part of another HTML page."""
-    return _rendered(whole=False, alone=Markup(_curve(found) if isinstance(found, Answer) else found.svg))
+    picture = _curve(found) if isinstance(found, Answer) else found.svg
+    return f'<article class="ltr-page">\n<style>\n{_file("page.css")}</style>\n{picture}\n</article>'
 
 
-def _rendered(**values: Any) -> str:  # noqa: ANN401 (values of any type)
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
-    environment.filters |= {"broken": _broken, "percent": percent}
-    files = resources.files(__package__)
-    style = Markup(files.joinpath("page.css").read_text(encoding="utf-8"))
-    template = environment.from_string(files.joinpath("page.html.jinja").read_text(encoding="utf-8"))
-    return template.render(style=style, **values)
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:

@@ -7,13 +7,7 @@ pairwise losses; subclass `PairwiseLoss` for a loss of your own.
 
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.functions import PairFunction
-from ltr.losses.likelihoods import (
-    KLLoss,
-    ListMLELoss,
-    ListNetLoss,
-    LogisticLoss,
-    SoftmaxLoss,
-)
+from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
 from ltr.losses.pairwise import (
     InnerName,
     MarginMSELoss,

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import abc
 import inspect
+from collections.abc import Iterator
 from typing import Any, ClassVar, Literal, get_args
 
 import torch
@@ -251,11 +252,8 @@ class RankingLoss(nn.Module, abc.ABC):
         if group.numel() == 0:
             return items.scores  # no lists, differentiable
         values = items.scores.new_zeros(int(group.max()) + 1)
-        for members, mask in buckets(group):
-            mask &= items.mask[members]
-            weight = None if items.weight is None else items.weight[members].masked_fill(~mask, 0.0)
-            scores, labels = (x[members].masked_fill(~mask, 0.0) for x in (items.scores, items.labels))
-            values = values.index_copy(0, group[members[:, 0]], self._values(Lists(scores, labels, mask, weight)))
+        for members, lists in lists_of(items, group):
+            values = values.index_copy(0, group[members[:, 0]], self._values(lists))
         return values
 
     def _values(self, lists: Lists) -> Tensor:
@@ -272,3 +270,12 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def __str__(self) -> str:
         return self.name
+
+
+def lists_of(items: Lists, group: Tensor) -> Iterator[tuple[Tensor, Lists]]:
+    """Yield lists of similar length together: the places of their items among flat ones, and the lists, padded."""
+    for members, mask in buckets(group):
+        mask &= items.mask[members]
+        weight = None if items.weight is None else items.weight[members].masked_fill(~mask, 0.0)
+        scores, labels = (x[members].masked_fill(~mask, 0.0) for x in (items.scores, items.labels))
+        yield members, Lists(scores, labels, mask, weight)

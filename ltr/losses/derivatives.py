@@ -33,8 +33,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ltr.lists import Lists, as_lists, buckets, numbered
-from ltr.losses.contract import RankingLoss
+from ltr.lists import Lists, as_lists, numbered
+from ltr.losses.contract import RankingLoss, lists_of
 from ltr.losses.operators import TIMES, Given, by_core, groups_of
 
 
@@ -95,9 +95,7 @@ def _by_core(loss: RankingLoss, lists: Lists, qid: Tensor) -> tuple[Tensor, Tens
 def _by_sums(loss: RankingLoss, lists: Lists, number: Tensor) -> tuple[Tensor, Tensor]:
     """Return the derivatives by sums in torch, for lists of similar length together."""
     slopes, curvatures = torch.zeros_like(lists.scores), torch.zeros_like(lists.scores)
-    for members, mask in buckets(number):
-        weight = None if lists.weight is None else lists.weight[members].masked_fill(~mask, 0.0)
-        scores, labels = (x[members].masked_fill(~mask, 0.0) for x in (lists.scores, lists.labels))
-        found = loss.derivatives_of(Lists(scores, labels, mask, weight))
-        slopes[members[mask]], curvatures[members[mask]] = (x[mask] for x in found)
+    for members, part in lists_of(lists, number):
+        found = loss.derivatives_of(part)
+        slopes[members[part.mask]], curvatures[members[part.mask]] = (x[part.mask] for x in found)
     return slopes, curvatures

@@ -61,21 +61,8 @@ class PairwiseLoss(PairLoss):
 
     A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
     `ltr.losses.functions.PairFunction`, which may also bring near-linear sums and a certified optimum. Its constructor
-    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on.
-
-    Examples:
-        >>> class Softened(PairwiseLoss):
-        ...     convex = True
-        ...
-        ...     def __init__(self, *, width: float = 1.0, **options):
-        ...         super().__init__(**options)
-        ...         self.width = width
-        ...
-        ...     def pair_function(self, z):
-        ...         return torch.logaddexp(torch.zeros_like(z), -z / self.width)
-        >>> loss = Softened(width=0.5)
-        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-2))
-        0.1269
+    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on. `docs/losses.md`
+    has an example.
     """
 
     function: PairFunction | None = None

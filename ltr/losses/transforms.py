@@ -12,9 +12,7 @@ which f has derivatives. With u and l the weights of the items, ``sum over i of 
 **Powers of the hinge.** f(z) = max(0, 1 - z)^p is a polynomial where it is not 0. With all ``s_i - 1`` of upper items
 and s_k of lower ones sorted together, the pairs of an upper item that count are those with lower items after it, so
 ``sum q_k``, ``sum q_k s_k`` and ``sum q_k s_k^2`` over all that follow give every out_i, and sums over all before it
-every out_k: O(n log n). Scores are measured from the smallest of their list, which cancels from the sums. The
-rounding error that remains is that of the largest power: for scores with a range of r, about r^p units in the last
-place of 1. Outliers that win all their pairs do not count towards the range.
+every out_k: O(n log n). For scores with a range of r, the rounding error is about r^p units in the last place of 1.
 
 **Smooth functions.** Scores are put into bins of width 1. Within a bin a smooth function is its interpolant in
 `_NODES` Chebyshev polynomials. So a bin is summed up by its charges times Chebyshev polynomials of the place in the

@@ -10,15 +10,7 @@ rankers differ.
 """
 
 from ltr.metrics.collection import RankingMetrics
-from ltr.metrics.comparison import (
-    Comparison,
-    Interval,
-    ListComparison,
-    compare,
-    compare_on_list,
-    holm,
-    mean_interval,
-)
+from ltr.metrics.comparison import Comparison, Interval, ListComparison, compare, compare_on_list, holm, mean_interval
 from ltr.metrics.measures import (
     ListOptions,
     Measure,

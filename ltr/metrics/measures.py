@@ -394,15 +394,11 @@ def _option(name: str, options: str, text: str) -> float | None:
     option = _FORMULAS[name].option
     if not options:
         return None
-    if option is None:
-        raise ValueError(f"measure {name}: takes no options, got {options!r} in {text!r}")
     key, _, value = options.partition("=")
-    try:
-        if key == option[0]:
-            return as_number(value)
-    except ValueError:
-        pass
-    raise ValueError(f"measure {name}: takes {option[0]}=NUMBER, got {options!r} in {text!r}")
+    if option is None or key != option[0]:
+        takes = "no options" if option is None else f"{option[0]}=NUMBER"
+        raise ValueError(f"measure {name}: takes {takes}, got {options!r} in {text!r}")
+    return as_number(value)
 
 
 def _call(*arguments: str) -> str:

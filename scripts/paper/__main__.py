@@ -24,8 +24,9 @@ from scripts.paper.published import Published, beside, read_published
 from trainers.files import RunError, write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
-from trainers.report.page import Block, Picture, block_markdown, file_names, png
-from trainers.report.report import details, state
+from trainers.report.page import Block, Picture, block_markdown, png
+from trainers.report.pictures import gain_picture
+from trainers.report.report import state
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
 _PUBLISHED = Path(__file__).parents[2] / "configs" / "paper" / "published.csv"
@@ -60,19 +61,18 @@ def context_of(results: SweepResults, published: Sequence[Published]) -> dict[st
         "larger": experiments.larger(evidence),
         "recentred": evidence.recentred["test"],
         "published": beside(evidence, published),
-        "sections": details(evidence),
+        "picture": gain_picture(evidence),
     }
 
 
-def render(context: dict[str, Any]) -> tuple[str, dict[Picture, str]]:
-    """Fill in the template; return the text, and its pictures with their file names."""
+def render(context: dict[str, Any]) -> tuple[str, list[Picture]]:
+    """Fill in the template; return the text, and its pictures."""
     drawn: list[Picture] = []
 
     def show(block: Block) -> str:
         if isinstance(block, Picture):
             drawn.append(block)
-        names = file_names(drawn)
-        return block_markdown(block, {picture: f"paper/figures/{name}" for picture, name in names.items()})
+        return block_markdown(block, "paper/figures")
 
     def verdict(found: Any, what: str, against: str) -> str:  # noqa: ANN401
         return verdict_text(found, what, against, context["evidence"].decimals)
@@ -88,7 +88,7 @@ def render(context: dict[str, Any]) -> tuple[str, dict[Picture, str]]:
         "verdict": verdict, "counted": counted, "decided": decided, "mean_text": experiments.mean_text,
     }  # fmt: skip
     text = environment.get_template("page.md.jinja").render(context)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", file_names(drawn)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", drawn
 
 
 def number(value: float) -> str:
@@ -119,12 +119,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)  # lists are short: more threads are slower
     try:
         results = read_sweep(arguments.sweep or cells)
-        text, names = render(context_of(results, read_published(_PUBLISHED)) | theorems())
+        text, pictures = render(context_of(results, read_published(_PUBLISHED)) | theorems())
         figures.mkdir(parents=True, exist_ok=True)
-        for old in {path.name for path in figures.glob("*.png")} - {*names.values()}:
+        for old in {path.name for path in figures.glob("*.png")} - {picture.file for picture in pictures}:
             (figures / old).unlink()
-        for picture, name in names.items():
-            write_atomic(figures / name, png(picture))
+        for picture in pictures:
+            write_atomic(figures / picture.file, png(picture))
         write_atomic(arguments.docs / "paper.md", text.encode())
         write_export(cells, results)
     except RunError as error:

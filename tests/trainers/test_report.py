@@ -26,7 +26,7 @@ from trainers.report.report import advice, write_report
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
 
 
-def picture(name="a picture", caption="It **rises**, `a < b`."):
+def picture(name="a_picture.png", caption="It **rises**, `a < b`."):
     figure = Figure(figsize=(2, 1))
     figure.subplots().plot([1, 2])
     return Picture(name, figure, caption)
@@ -35,7 +35,7 @@ def picture(name="a picture", caption="It **rises**, `a < b`."):
 @pytest.fixture
 def plain(monkeypatch):
     """Reports with pictures of known content."""
-    monkeypatch.setattr(report, "pictures", lambda evidence: [Section("Pictures", [picture()])])
+    monkeypatch.setattr(report, "gain_picture", lambda evidence: picture())
 
 
 def folder_of(results, path):
@@ -54,10 +54,10 @@ def test_markdown_by_hand():
         ["data | set", "half", "dcg"], [["a<b", "train", "**1.0**"], ["`x|y<z`", "", "2"]], "*Below*.", left=2
     )
     page = Page("Title", [Text("one\n  two")], [Section("First", [table]), Section("Second", [shown])])
-    assert to_markdown(page, {shown: "figures/a.png"}) == (
+    assert to_markdown(page, "figures") == (
         "# Title\n\none two\n\n## First\n\n"
         "| data \\| set | half | dcg |\n| --- | --- | ---: |\n| a&lt;b | train | **1.0** |\n| `x\\|y<z` |  | 2 |\n\n"
-        "*Below*.\n\n## Second\n\n![It rises, a &lt; b.](figures/a.png)\n\nIt **rises**, `a < b`.\n"
+        "*Below*.\n\n## Second\n\n![It rises, a &lt; b.](figures/a_picture.png)\n\nIt **rises**, `a < b`.\n"
     )
 
 

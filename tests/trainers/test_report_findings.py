@@ -47,9 +47,9 @@ def sweep(gains, lengths=(50, "full"), splits=6, noise=NOISE, train_gain=2.0):
 
 
 @pytest.fixture(autouse=True)
-def _no_details(monkeypatch):
-    """The page on the paper without the sections of the report, which take most of its time."""
-    monkeypatch.setattr(paper, "details", lambda *arguments: [])
+def _no_picture(monkeypatch):
+    """The page on the paper without its figure, which takes most of its time."""
+    monkeypatch.setattr(paper, "gain_picture", lambda evidence: None)
 
 
 def page(results):
@@ -194,7 +194,7 @@ def test_the_page_begins_with_the_answer_the_picture_and_the_table():
     page = build_page(sweep({"a": 1.0}, splits=3).results)
     answer, picture, table, *_ = page.summary
     assert answer.text.startswith("**Rerank on a")
-    assert picture.name == "gain_by_k"
+    assert picture.file == "gain_by_k.png"
     assert table.header[:5] == ["data set", "K", "base ranker", "reranked", "difference on test"]
     assert picture not in [block for section in page.sections for block in section.blocks]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
@@ -50,7 +50,7 @@ class Table:
 class Picture:
     """A figure."""
 
-    name: str  # name of its file, without an ending
+    file: str  # name of its file
     figure: Figure
     caption: str  # what it shows, in a sentence or two; screen readers read it too
 
@@ -111,35 +111,22 @@ def png(picture: Picture) -> bytes:
     return small.getvalue()
 
 
-def file_names(pictures: Iterable[Picture]) -> dict[Picture, str]:
-    """Return a distinct, plain file name for each picture."""
-    names: dict[Picture, str] = {}
-    for picture in pictures:
-        plain = re.sub(r"[^\w.+=-]", "_", picture.name).lstrip(".") or "picture"
-        name, number = plain, 1
-        while f"{name}.png" in names.values():
-            number += 1
-            name = f"{plain}_{number}"
-        names[picture] = f"{name}.png"
-    return names
-
-
-def to_markdown(page: Page, paths: Mapping[Picture, str]) -> str:
-    """Return a page as GitHub's Markdown, with links to the pictures' files."""
-    parts = [f"# {_line(page.title)}", *(block_markdown(block, paths) for block in page.summary)]
+def to_markdown(page: Page, figures: str) -> str:
+    """Return a page as GitHub's Markdown, with links to the pictures' files in the folder `figures`."""
+    parts = [f"# {_line(page.title)}", *(block_markdown(block, figures) for block in page.summary)]
     for section in page.sections:
-        parts += [f"## {_line(section.title)}", *(block_markdown(block, paths) for block in section.blocks)]
+        parts += [f"## {_line(section.title)}", *(block_markdown(block, figures) for block in section.blocks)]
     return "\n\n".join(parts) + "\n"
 
 
-def block_markdown(block: Block, paths: Mapping[Picture, str]) -> str:
+def block_markdown(block: Block, figures: str) -> str:
     """Return a paragraph, a table or a picture as GitHub's Markdown, its caption below."""
     if isinstance(block, Text):
         return _line(block.text)
     if isinstance(block, Table):
         text = markdown_table(_row(block.header), map(_row, block.rows), left=block.left)
     else:
-        text = f"![{_line(literal(plain_text(block.caption)))}]({paths[block]})"
+        text = f"![{_line(literal(plain_text(block.caption)))}]({figures}/{block.file})"
     return f"{text}\n\n{_line(block.caption)}" if block.caption else text
 
 

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
 
 import numpy as np
 
@@ -14,21 +13,9 @@ from ltr.answer import Answer, RowRanges, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
-from trainers.report.page import (
-    Block,
-    Page,
-    Picture,
-    Section,
-    Table,
-    Text,
-    file_names,
-    literal,
-    png,
-    to_html,
-    to_markdown,
-)
+from trainers.report.page import Block, Page, Section, Table, Text, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
-from trainers.report.pictures import pictures
+from trainers.report.pictures import gain_picture
 from trainers.report.tables import gain_table, progress, promises, table_sections, value_table
 from trainers.report.wording import counted, effect, fixed, listed, resolution_text, signed, where
 from trainers.run.results import Results, tables
@@ -54,15 +41,14 @@ def build_page(results: SweepResults) -> Page:
     if not results.records:
         raise RunError(f"sweep {results.name}: no result is finished yet; `ltr sweep CONFIG` computes them")
     evidence = Evidence(results)
-    pictured = pictures(evidence)
+    picture = gain_picture(evidence)
     begun = next(table for table in evidence.tables if table.rows)
     before = (advice(evidence), choices(evidence))
     table = gain_table(evidence) if evidence.gains["test"] else value_table(begun, evidence)
     after = (resolution_text(evidence.gains["test"]), state(evidence))
     summary: list[Block] = [Text(text) for text in before if text]
-    summary += [block for section in pictured[:1] for block in section.blocks if isinstance(block, Picture)]
-    summary += [table, *(Text(text) for text in after if text)]
-    return Page(literal(f"Results of {results.name}"), summary, [*table_sections(evidence), *pictured[1:]])
+    summary += [*filter(None, [picture]), table, *(Text(text) for text in after if text)]
+    return Page(literal(f"Results of {results.name}"), summary, table_sections(evidence))
 
 
 def build_run_page(results: Results, answer: Answer | None) -> Page:
@@ -100,11 +86,6 @@ def _table(
     heads: Iterable[str], rows: Iterable[Iterable[str]], caption: str = "", *, left: int = 1, html: str = ""
 ) -> Table:
     return Table([*map(literal, heads)], [[*map(literal, row)] for row in rows], caption, left, html)
-
-
-def details(evidence: Evidence) -> list[Section]:
-    """Return the sections of a report with all pictures."""
-    return [*table_sections(evidence), *pictures(evidence)]
 
 
 def choices(evidence: Evidence) -> str:
@@ -185,17 +166,15 @@ def write_report(results: SweepResults | Results, folder: Path, *, answer: Answe
     else:
         page = build_page(results)
         written = dataclasses.replace(written, figures=folder / "figures", export=folder / "cells.jsonl")
-    names = file_names(page.pictures)
-    images = {picture: png(picture) for picture in names}
+    images = {picture: png(picture) for picture in page.pictures}
     with writing(folder):
         for place in filter(None, (folder, written.figures)):
             place.mkdir(parents=True, exist_ok=True)
             remove_leftovers(place, ".*.tmp")
-        for picture, name in names.items():
-            write_atomic(folder / "figures" / name, images[picture])
+        for picture, image in images.items():
+            write_atomic(folder / "figures" / picture.file, image)
         if not isinstance(results, Results):
             write_export(folder / "cells.jsonl", results)
         write_atomic(written.html, to_html(page, images).encode())
-        paths = {picture: quote(f"figures/{name}") for picture, name in names.items()}
-        write_atomic(written.markdown, to_markdown(page, paths).encode())
+        write_atomic(written.markdown, to_markdown(page, "figures").encode())
     return written

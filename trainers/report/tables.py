@@ -1,8 +1,4 @@
-"""The tables of a report.
-
-A function marked with `section` makes the blocks of one section from the results of a sweep. That is all a new table
-takes: sections appear in the order in which their functions are defined, and those without blocks are left out.
-"""
+"""The tables of a report: the functions in `SECTIONS` make the blocks of its sections from the results of a sweep."""
 
 from __future__ import annotations
 
@@ -38,28 +34,8 @@ from trainers.report.evidence import (
 from trainers.report.page import Block, Section, Table, Text, literal
 from trainers.tables import NOTHING_PROVEN
 
-Make = Callable[[Evidence], Iterable[Block]]
-SECTIONS: dict[str, Make] = {}
-"""The functions that make the blocks of the sections of a report, by title, in order."""
-
 _TOLERANCE = 1e-9
 _NAMED = 12  # results that are named one by one; of more, data sets with counts
-
-
-def section(title: str) -> Callable[[Make], Make]:
-    """Return a decorator that adds a section to every report."""
-
-    def add(make: Make) -> Make:
-        SECTIONS[title] = make
-        return make
-
-    return add
-
-
-def table_sections(evidence: Evidence) -> list[Section]:
-    """Return the sections with tables, of what the sweep has results for."""
-    made = (Section(title, list(make(evidence))) for title, make in SECTIONS.items())
-    return [section for section in made if section.blocks]
 
 
 def line_of(row: Row, part: str, evidence: Evidence) -> tuple[dict[Variant, FloatArray], set[Variant]]:
@@ -83,7 +59,6 @@ def _reached(values: FloatArray, decimals: int, full: int, *, best: bool) -> str
     return (f"**{text}**" if best else text) + ("" if len(values) == full else f" ({len(values)})")
 
 
-@section("Values")
 def _values(evidence: Evidence) -> Iterator[Block]:
     for table in evidence.tables:
         if table.rows:
@@ -130,7 +105,6 @@ def _exact_series(evidence: Evidence) -> Iterator[tuple[list[str], Series]]:
             yield [literal(series.data), literal(series.variant.label + of_table)], series
 
 
-@section("The exact stage")
 def _exact(evidence: Evidence) -> Iterator[Block]:
     rows = [[*name, *_exact_line(series)] for name, series in _exact_series(evidence)]
     header = ["data set", "variant", "splits", "proven", NOTHING_PROVEN, "objective", "bound", "median gap",
@@ -246,7 +220,6 @@ def _reference(evidence: Evidence, key: str, values: list[Any], data: str) -> An
     return values[0]
 
 
-@section("Options of the exact stage")
 def _options(evidence: Evidence) -> Iterator[Block]:
     for table in option_tables(evidence):
         name, found = key_name(table.key), evidence.families(table.pairs)
@@ -261,7 +234,6 @@ def _options(evidence: Evidence) -> Iterator[Block]:
         yield comparison_table(evidence, own, found, (f"{name} = {usual}", "this value"), name)
 
 
-@section("Does recentring help?")
 def _recentring(evidence: Evidence) -> Iterator[Block]:
     if not (found := evidence.recentred)["test"]:
         return
@@ -284,7 +256,6 @@ def _slack(record: Json) -> float:
     return _TOLERANCE * max(1.0, abs(record["list"]["value"]))
 
 
-@section("Cards")
 def _cards(evidence: Evidence) -> Iterator[Block]:
     rows = []
     for series in evidence.cards:
@@ -313,7 +284,6 @@ def _cards(evidence: Evidence) -> Iterator[Block]:
         yield Table(header, rows, caption, left=5)
 
 
-@section("Exceptions and checks")
 def _checks(evidence: Evidence) -> Iterator[Block]:
     exact, results = evidence.exact, evidence.results.records
     if exact:
@@ -345,7 +315,6 @@ def _named(records: list[Json]) -> str:
     return say.listed([f"{r['data']} split {r['split']}, K = {r['options']['top_k']}" for r in records])
 
 
-@section("Times")
 def _times(evidence: Evidence) -> Iterator[Block]:
     yield Text(
         "Median seconds over the splits. For a first-stage ranker this is the fit; for the exact stage it is the "
@@ -364,7 +333,6 @@ def _median_seconds(series: Series) -> str:
     return say.seconds(float(np.median([record["seconds"] for record in series.records.values()])))
 
 
-@section("Data and origin")
 def _data(evidence: Evidence) -> Iterator[Block]:
     by: dict[str, list[Json]] = {}
     for record in evidence.results.records:
@@ -389,3 +357,22 @@ def _data(evidence: Evidence) -> Iterator[Block]:
 def _between(numbers: Iterable[int]) -> str:
     found = set(numbers)
     return str(min(found)) if len(found) == 1 else f"{min(found)}–{max(found)}"
+
+
+SECTIONS: dict[str, Callable[[Evidence], Iterable[Block]]] = {
+    "Values": _values,
+    "The exact stage": _exact,
+    "Options of the exact stage": _options,
+    "Does recentring help?": _recentring,
+    "Cards": _cards,
+    "Exceptions and checks": _checks,
+    "Times": _times,
+    "Data and origin": _data,
+}
+"""The functions that yield the blocks of the sections, by title, in order."""
+
+
+def table_sections(evidence: Evidence) -> list[Section]:
+    """Return the sections with tables, without those that have no blocks."""
+    made = (Section(title, list(make(evidence))) for title, make in SECTIONS.items())
+    return [section for section in made if section.blocks]
