@@ -352,6 +352,76 @@ def ndcg(
     return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
 
 
+def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tensor:
+    """Area under the ROC curve: the share of positive-negative pairs with the positive scored higher.
+
+    A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With ``subrank``
+    two tied positives cost a pair as well, and the value may be below 0.
+
+    Examples:
+        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
+
+
+def hits(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+    """Number of relevant items among the top k positions; an item is relevant if its label is above 0.
+
+    Examples:
+        >>> hits(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        1.0
+    """
+    return StatisticMeasure(RankStatistic("hits", cutoff=k))(scores, labels, **options)
+
+
+def precision(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
+
+    Examples:
+        >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic("precision", cutoff=k))(scores, labels, **options)
+
+
+def recall(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
+    """Share of the relevant items that are among the top k positions; undefined without a relevant item.
+
+    Examples:
+        >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
+        0.5
+    """
+    return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
+
+
+def mrr(scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]) -> Tensor:
+    """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
+
+    The paper's statistic of that name, ``rank_statistic(scores, labels, "mrr")``, sums them over all relevant items.
+
+    Examples:
+        >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
+        0.5
+    """
+    return FormulaMeasure("mrr", k)(scores, labels, **options)
+
+
+def average_precision(
+    scores: Values, labels: Values, *, k: int | None = None, **options: Unpack[ListOptions]
+) -> Tensor:
+    """Mean over the relevant items of the precision at their position, 0 for those below the top k positions.
+
+    With ``ties="subrank"`` tied items are retrieved together, as scikit-learn's ``average_precision_score`` does;
+    ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
+
+    Examples:
+        >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
+        0.833333
+    """
+    return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
+
+
 _ELSEWHERE = {"map": "ap", "rr": "mrr", "recip_rank": "mrr", "p": "precision", "r": "recall",
               "numret": "num_ret", "numrel": "num_rel", "numrelret": "num_rel_ret"}  # fmt: skip
 _WITH_CUTOFF = {"P": "precision", "recall": "recall", "map_cut": "ap", "ndcg_cut": "ndcg(gain=linear)",
