@@ -93,11 +93,6 @@ class PositionBias:
         columns = {"propensity": self.propensity, "lower": self.lower, "upper": self.upper}
         return pd.DataFrame(columns, index=pd.Index(self.positions, name="position"))
 
-    def __repr__(self) -> str:
-        head = ", ".join(f"{k}: {p:.3g}" for k, p in zip(self.positions[:5], self.propensity[:5], strict=True))
-        more = ", ..." if len(self.positions) > 5 else ""
-        return f"PositionBias({{{head}{more}}}, shape={self.shape!r}, items={self.items}, clicks={self.clicks})"
-
 
 def estimate_position_bias(
     item: ArrayLike, position: ArrayLike, clicked: ArrayLike, *, shape: Shape = "free"
