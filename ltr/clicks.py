@@ -8,10 +8,9 @@ items (*intervention harvesting*), and `PositionBias.weights` makes of them the 
 Where each item was shown once, `fit_with_position_bias` learns propensities and ranker from the same clicks.
 
 Sources: Joachims, Swaminathan & Schnabel, *Unbiased Learning-to-Rank with Biased Feedback* (2017), for the weights;
-Agarwal et al., *Estimating Position Bias without Intrusive Interventions* (2019), for items shown at several positions;
-Ai et al., *Unbiased Learning to Rank with Unbiased Propensity Estimation* (2018), for learning both from the same
-clicks; Hausman, Hall & Griliches, *Econometric Models for Count Data* (1984), for the conditional likelihood;
-Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data Models* (1999), for why the mean alone matters.
+Agarwal et al., *Estimating Position Bias without Intrusive Interventions* (2019), and for the conditional likelihood
+Hausman, Hall & Griliches (1984) and Wooldridge (1999); Ai et al., *Unbiased Learning to Rank with Unbiased Propensity
+Estimation* (2018), for learning both from the same clicks.
 """
 
 from __future__ import annotations

@@ -1,22 +1,12 @@
-r"""Metrics of scores for treatments, by the definitions of three sources.
+"""Metrics of scores for treatments, by the definitions of three sources, which `docs/uplift.md` compares.
 
 Among the k rows with the largest scores, let n_1 be the treated ones and n_0 the others, and Y_1 and Y_0 the sums of
-their outcomes; N_1, N_0 and N stand for all rows.
-
-=====================  =================================  ==============================================================
-definition             curves at k: uplift; Qini          area under the uplift curve; Qini coefficient
-=====================  =================================  ==============================================================
-``"fixed"``            ``Y_1 / N_1 - Y_0 / N_0``;         area over k / N; the same less that of a straight line
-                       this times N_1
-``"scikit-uplift"``    ``k (Y_1 / n_1 - Y_0 / n_0)``;     area above the straight line, as a share of that of the best
-                       ``Y_1 - Y_0 n_1 / n_0``            order; the same for Qini
-``"causalml"``         the same, interpolated where n_1   mean of the curve over k = 0..N, as a share of the size of its
-                       or n_0 is 0                        last value; the same less the mean of a straight line
-=====================  =================================  ==============================================================
+their outcomes; N_1, N_0 and N stand for all rows. By ``"fixed"`` the uplift curve is ``Y_1 / N_1 - Y_0 / N_0``, and the
+Qini curve N_1 times this. By the others they are ``k (Y_1 / n_1 - Y_0 / n_0)`` and ``Y_1 - Y_0 n_1 / n_0``.
 
 Curves have a point at each k where the score changes, and straight lines between, which is the mean over the orders of
-equal scores for fixed group sizes. With ``"causalml"`` every row has a point, and equal scores keep the order of the
-rows. A share ``0 / 0`` of an empty group is 0 with ``"scikit-uplift"``.
+equal scores for fixed group sizes. With ``"causalml"`` every row has a point, equal scores keep the order of the rows,
+and values are interpolated where n_1 or n_0 is 0. A share ``0 / 0`` of an empty group is 0 with ``"scikit-uplift"``.
 
 Sources: Radcliffe, *Using control groups to target on predicted lift* (2007); Devriendt, Van Belle, Guns & Verbeke,
 *Learning to rank for uplift modeling* (2020).
