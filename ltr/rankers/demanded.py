@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import CardProblem
@@ -132,7 +131,8 @@ class DemandOutcome:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DemandOutcome:
         """Return the outcome that `to_dict` described."""
-        return TypeAdapter(cls).validate_python(values)
+        price, reached = values["price"], tuple(ReachedDemand(**one) for one in values["reached"])
+        return cls(reached, None if price is None else DemandPrice(**price), values["free"])
 
 
 def on_new_lists(
