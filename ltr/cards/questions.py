@@ -59,14 +59,13 @@ class Question:
 
     def __post_init__(self) -> None:
         one_of("operator", self.operator, get_args(Operator))
-        if self.decimal not in (".", ",", "", None) or not isinstance(self.unit, str):
-            raise ValueError(f"decimal must be '.', ',', '' or None, and unit a text, got {self.decimal!r:.80}")
-        if not isinstance(self.column, str) or not self.column:
-            raise ValueError(f"column must be a name, got {self.column!r:.80}")
+        if self.decimal not in (".", ",", "", None):
+            raise ValueError(f"decimal must be '.', ',', '' or None, got {self.decimal!r:.80}")
+        texts = isinstance(self.value, tuple) and all(isinstance(value, str) for value in self.value)
         rule, fits = {
             ">=": ("a finite number", not isinstance(self.value, bool) and math.isfinite(as_float(self.value))),
             "=": ("a text", isinstance(self.value, str)),
-            "not in": ("texts", isinstance(self.value, tuple) and all(isinstance(v, str) for v in self.value)),
+            "not in": ("texts", texts),
             "missing": ("None", self.value is None),
         }[self.operator]
         if not fits:
@@ -210,16 +209,17 @@ class Questions(TransformerMixin, BaseEstimator):
         return np.array(self.questions_, dtype=object)
 
     def _checked_parameters(self) -> tuple[str, ...]:
+        """Return the names that are forbidden, once all parameters are checked."""
         check_whole("most_values", self.most_values, 1)
         check_number("rare", self.rare)
+        each = self.cuts.items() if isinstance(self.cuts, Mapping) else ()
         if not isinstance(self.cuts, Mapping):
             check_whole("cuts", self.cuts, 1, ", or a mapping by column")
-        else:
-            for name, own in self.cuts.items():
-                if not is_whole(own) or own < 1:
-                    given = as_sequence(f"cuts[{name!r}]", own, "numbers")  # type: ignore[arg-type]
-                    if not given or not all(math.isfinite(as_float(cut)) for cut in given):
-                        raise ValueError(f"cuts[{name!r}] must be an integer >= 1 or finite numbers, got {own!r:.80}")
+        for name, own in each:
+            if not is_whole(own) or own < 1:
+                given = as_sequence(f"cuts[{name!r}]", own, "numbers")  # type: ignore[arg-type]
+                if not given or not all(math.isfinite(as_float(cut)) for cut in given):
+                    raise ValueError(f"cuts[{name!r}] must be an integer >= 1 or finite numbers, got {own!r:.80}")
         return as_sequence("forbidden", self.forbidden, "names")
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
