@@ -108,6 +108,8 @@ class Times:
 
         Raises ValueError for other labels, or labels without a comparable pair.
         """
+        if isinstance(y, Times):
+            return y
         fields = getattr(getattr(y, "dtype", None), "fields", None) or {}
         kinds = {name: field[0].kind for name, field in fields.items()}
         events = [name for name, kind in kinds.items() if kind == "b"]
@@ -215,6 +217,8 @@ class Treatments:
     @classmethod
     def of(cls, y: Any) -> Treatments:  # noqa: ANN401 (labels of any kind)
         """Read labels as `uplift_labels` makes them; raise ValueError for others, or rows of one treatment."""
+        if isinstance(y, Treatments):
+            return y
         if label_kind(y) != "treatments" or np.ndim(y) != 1:
             rule = "a structured array (n,) with the fields treatment and outcome"
             raise ValueError(f"y must be {rule}, as uplift_labels(outcome, treatment) returns it, got {_described(y)}")

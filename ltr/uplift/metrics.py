@@ -74,7 +74,7 @@ def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
         >>> round(auuc([3, 2, 1], uplift_labels([1, 0, 1], [1, 1, 0])), 6)
         0.25
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     if definition == "fixed":
         return data.auuc(checked_scores(scores, data))
     curve = uplift_curve(scores, data, definition=definition)
@@ -93,7 +93,7 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
     ``qini_auc_score`` with ``negative_effect=True``, and causalml's ``qini_score``. Arguments are those of
     `uplift_curve`.
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     if definition == "fixed":
         return auuc(scores, data) - data.effect / 2
     curve = qini_curve(scores, data, definition=definition)
@@ -137,7 +137,7 @@ def effect_by_top_share(
         >>> top.rows, top.effect
         (2, 1.0)
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     found = checked_scores(scores, data)
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level}")
@@ -159,7 +159,7 @@ def effect_by_top_share(
 
 def _curve(scores: ArrayLike, y: Any, definition: Definition, *, per_treated: bool) -> UpliftCurve:  # noqa: ANN401
     one_of("definition", definition, get_args(Definition))
-    data = _treatments(y)
+    data = Treatments.of(y)
     found = checked_scores(scores, data)
     if definition == "scikit-uplift" and not np.isin(data.outcome, (0, 1)).all():
         raise ValueError('y must have the outcomes 0 and 1 with definition="scikit-uplift", take "fixed" for others')
@@ -197,7 +197,3 @@ def _share_of_best(curve: UpliftCurve, best: UpliftCurve) -> float:
 
 def _share(value: float, whole: float) -> float:
     return value / whole if whole else float("nan")
-
-
-def _treatments(y: Any) -> Treatments:  # noqa: ANN401
-    return y if isinstance(y, Treatments) else Treatments.of(y)
