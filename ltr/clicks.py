@@ -8,10 +8,9 @@ items (*intervention harvesting*), and `PositionBias.weights` makes of them the 
 Where each item was shown once, `fit_with_position_bias` learns propensities and ranker from the same clicks.
 
 Sources: Joachims, Swaminathan & Schnabel, *Unbiased Learning-to-Rank with Biased Feedback* (2017), for the weights;
-Agarwal et al., *Estimating Position Bias without Intrusive Interventions* (2019), for items shown at several positions;
-Ai et al., *Unbiased Learning to Rank with Unbiased Propensity Estimation* (2018), for learning both from the same
-clicks; Hausman, Hall & Griliches, *Econometric Models for Count Data* (1984), for the conditional likelihood;
-Wooldridge, *Distribution-Free Estimation of Some Nonlinear Panel Data Models* (1999), for why the mean alone matters.
+Agarwal et al., *Estimating Position Bias without Intrusive Interventions* (2019), and for the conditional likelihood
+Hausman, Hall & Griliches (1984) and Wooldridge (1999); Ai et al., *Unbiased Learning to Rank with Unbiased Propensity
+Estimation* (2018), for learning both from the same clicks.
 """
 
 from __future__ import annotations
@@ -84,19 +83,13 @@ class PositionBias:
         Raises ValueError for unknown positions, clicks that are not 0 or 1, and lengths that differ.
         """
         looked, clicks = self.of(position), _clicks(clicked)
-        if len(looked) != len(clicks):
-            raise ValueError(f"position and clicked must have one value per row, got {len(looked)} and {len(clicks)}")
+        _check_lengths(position=len(looked), clicked=len(clicks))
         return np.where(clicks, 1 / looked, 1.0)
 
     def to_frame(self) -> pd.DataFrame:
         """Return propensities and intervals as a frame with one row per position."""
         columns = {"propensity": self.propensity, "lower": self.lower, "upper": self.upper}
         return pd.DataFrame(columns, index=pd.Index(self.positions, name="position"))
-
-    def __repr__(self) -> str:
-        head = ", ".join(f"{k}: {p:.3g}" for k, p in zip(self.positions[:5], self.propensity[:5], strict=True))
-        more = ", ..." if len(self.positions) > 5 else ""
-        return f"PositionBias({{{head}{more}}}, shape={self.shape!r}, items={self.items}, clicks={self.clicks})"
 
 
 def estimate_position_bias(
@@ -132,12 +125,8 @@ def estimate_position_bias(
         [1.0, 0.5]
     """
     one_of("shape", shape, get_args(Shape))
-    code, places, clicks = pd.factorize(_column("item", item))[0], _positions(position), _clicks(clicked)
-    if not len(code) == len(places) == len(clicks) > 0:
-        sizes = f"{len(code)}, {len(places)} and {len(clicks)}"
-        raise ValueError(f"item, position and clicked must have one value per row, and at least one row, got {sizes}")
-    if (code < 0).any():
-        raise ValueError(f"item must name what was shown in each row, got no name in row {int(np.argmax(code < 0))}")
+    code, places, clicks = _codes("item", item, "what was shown in each row"), _positions(position), _clicks(clicked)
+    _check_lengths(item=len(code), position=len(places), clicked=len(clicks))
     known, place = np.unique(places, return_inverse=True)
     size = (int(code.max()) + 1, len(known))
     shown, clicked_at = (
@@ -206,15 +195,9 @@ def fit_with_position_bias(
         >>> bias.of([1, 2, 4]).round(1).tolist()
         [1.0, 0.5, 0.2]
     """
-    places, clicks = _positions(position), _clicks(clicked)
-    lists = pd.factorize(_column("qid", qid))[0]
-    count = _num_samples(X)
-    if not count == len(clicks) == len(lists) == len(places) > 0:
-        sizes = f"{count}, {len(clicks)}, {len(lists)} and {len(places)}"
-        raise ValueError(f"X, clicked, qid and position must have one value per row, and at least one row, got {sizes}")
-    if (lists < 0).any():
-        raise ValueError(f"qid must name the list of each row, got no name in row {int(np.argmax(lists < 0))}")
     one_of("shape", shape, get_args(Shape))
+    places, clicks, lists = _positions(position), _clicks(clicked), _codes("qid", qid, "the list of each row")
+    _check_lengths(X=_num_samples(X), clicked=len(clicks), qid=len(lists), position=len(places))
     if (queries := lists.max() + 1) < _FOLDS:
         raise ValueError(f"qid must have at least {_FOLDS} queries, got {queries}")
 
@@ -314,30 +297,40 @@ def _check_determined(
         )
 
 
-def _column(name: str, values: ArrayLike) -> NDArray[np.generic]:
+def _codes(name: str, values: ArrayLike, what: str) -> NDArray[np.int64]:
+    """Return the number of each row's name; raise ValueError for a row without one."""
     array = as_array(name, values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must have one value per row, got an array of shape {array.shape}")
-    return array
+    codes = pd.factorize(array)[0] if array.ndim == 1 else np.empty(0, dtype=np.int64)
+    _check(name, f"name {what}", array, codes >= 0)
+    return codes
 
 
 def _positions(values: ArrayLike) -> NDArray[np.int64]:
-    array = _column("position", values)
-    numbers = pd.to_numeric(pd.Series(array), errors="coerce").to_numpy(dtype=np.float64)
-    wrong = ~((numbers >= 1) & (numbers == np.floor(numbers)) & (numbers < 2**53))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(f"position must be whole numbers from 1, got {array[at]!r:.80} in row {at}")
+    array = as_array("position", values)
+    numbers = pd.to_numeric(pd.Series(array.ravel()), errors="coerce").to_numpy(dtype=np.float64)
+    good = (numbers >= 1) & (numbers == np.floor(numbers)) & (numbers < 2**53)
+    _check("position", "be whole numbers from 1", array, good)
     return numbers.astype(np.int64)
 
 
 def _clicks(values: ArrayLike) -> NDArray[np.int64]:
-    array = _column("clicked", values)
-    wrong = ~np.isin(array, (0, 1))
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        raise ValueError(f"clicked must be 0 or 1, or False and True, got {array[at]!r:.80} in row {at}")
+    array = as_array("clicked", values)
+    _check("clicked", "be 0 or 1, or False and True", array, np.isin(array, (0, 1)))
     return array.astype(np.int64)
+
+
+def _check(name: str, rule: str, values: NDArray[Any], good: NDArray[np.bool_]) -> None:
+    if values.ndim != 1:
+        raise ValueError(f"{name} must have one value per row, got an array of shape {values.shape}")
+    if not good.all():
+        at = int(np.argmin(good))
+        raise ValueError(f"{name} must {rule}, got {values[at]!r:.80} in row {at}")
+
+
+def _check_lengths(**lengths: int) -> None:
+    if len({*lengths.values()}) > 1 or 0 in lengths.values():
+        given = ", ".join(f"{length} of {name}" for name, length in lengths.items())
+        raise ValueError(f"all columns must have one value per row, and at least one row, got {given}")
 
 
 def _listed(positions: NDArray[np.int64]) -> str:

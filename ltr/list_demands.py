@@ -10,13 +10,10 @@ r"""Demands on a ranked list in words: a share of the first rows for a group, so
                                     are above; ``fpr(tpr=0.8) <= 0.1`` says the same
 ==================================  ==================================================================================
 
-The condition on a column is ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``in (a, b)``, with texts or numbers. Rows
-that miss the value are not in the group. "At most" is a demand of the other rows: at most 60 % of one group are at
-least 40 % of all others.
-
-With lists by query, counts are those of all lists together: a share is that of the rows that are first in their list,
-exposure that of the exposure in all lists. Statistics that are shares (``recall``, ``precision``, ``auc``) and
-normalised ones are means over the lists that have one; others are sums.
+A condition compares a column with texts or numbers by ``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=`` or ``in (a, b)``;
+rows that miss the value are not in the group. "At most" is a demand of the other rows: at most 60 % of one group are at
+least 40 % of all others. With lists by query, shares, counts and exposure are those of all lists together; statistics
+that are shares, and normalised ones, are means over the lists that have one, others are sums.
 
 All demands become an `Asked`: ``sum_i gain_i a[rank_i] + shift >= least`` over the rows of a fit, each list with the
 weights a of its length. Where only the top of a list is ordered anew, all other rows keep their share of the sum, and
@@ -358,7 +355,7 @@ class Asked:
 
     Attributes:
         text, what: the demand, and what it measures, in words.
-        gains, lists: gain of each row and number of its list, (n,); None for one list.
+        gains, lists: gain of each row and number of its list, from 0, (n,).
         turned: what the value is taken from where the demand says "at most", such as 1 for a share; None otherwise.
         ties: ``"resolved"`` where rows of equal totals count in their worst order, as no threshold parts them.
     """
@@ -367,7 +364,7 @@ class Asked:
     what: str
     statistic: RankStatistic
     gains: FloatArray
-    lists: IntArray | None
+    lists: IntArray
     shift: float
     least: float
     turned: float | None = None
@@ -381,8 +378,9 @@ class Asked:
 
         Raises ValueError for labels that do not go with the rows or the statistic, and for a share of nothing.
         """
+        lists = np.zeros(len(y), dtype=np.int64) if lists is None else np.unique(lists, return_inverse=True)[1]
         if isinstance(demand, ListDemand) and group is not None:
-            sizes, cut = _sizes(lists, len(y)).tolist(), demand.statistic.cutoff
+            sizes, cut = np.bincount(lists).tolist(), demand.statistic.cutoff
             counted = demand.kind == "count"
             unit = 1.0 if counted else float(sum(demand.statistic.weights(size).sum() for size in sizes))
             gains = (~group if demand.at_most else group) / unit
@@ -409,14 +407,14 @@ class Asked:
         return cls(name, what, demand.statistic, gains, lists, shift, least)
 
     @classmethod
-    def _of_rates(cls, demand: ListDemand, fpr: float, y: FloatArray, lists: IntArray | None) -> Asked:
+    def _of_rates(cls, demand: ListDemand, fpr: float, y: FloatArray, lists: IntArray) -> Asked:
         """Return a demand on the true positive rate at a false positive rate.
 
         Of P positives and N negatives p = ceil(least P) must be above and f = floor(fpr N) may be. Some threshold does
         that if and only if p of the first p + f rows are positives: where it does, at most f of any first p + f rows
         are negatives, and where they are, the p-th positive is such a threshold.
         """
-        if lists is not None and len(np.unique(lists)) > 1:
+        if lists.any():
             raise ValueError(f"demands: {demand}: rates are those of one list, not of lists by query")
         positives = int((y > 0).sum())
         if positives == 0:
@@ -426,7 +424,7 @@ class Asked:
         first = min(needed + allowed, len(y))
         what = f"{demand.what}, of which {needed} of {positives} among the first {first}"
         statistic, gains = RankStatistic("hits", cutoff=first), (y > 0) / positives
-        return cls(str(demand), what, statistic, gains, None, 0.0, needed / positives, ties="resolved")
+        return cls(str(demand), what, statistic, gains, lists, 0.0, needed / positives, ties="resolved")
 
     def value(self, scores: FloatArray) -> float:
         """Return the value for scores of the rows, (n,), in the demand's own unit; ties count against those who ask."""
@@ -446,13 +444,13 @@ class Asked:
         No other row of a list has a larger score than those of its `top`, (n,). Raises ValueError for a demand on
         several lists that none of their tops expresses.
         """
-        gains, lists = self.gains[top], None if self.lists is None else self.lists[top]
+        gains = self.gains[top]
         pays = np.unique(gains[gains > 0])
         unit = float(pays[0]) if len(pays) == 1 else 1.0
         statistic, constant = self._statistic_of_tops(top, several=len(pays) > 1)
         constant += self._sum(np.where(top, np.inf, scores), np.where(top, 0.0, self.gains))
         gains = gains / unit
-        per_list = [np.sort(own) for own in _split(gains, lists) if len(own)]
+        per_list = [np.sort(own) for own in _split(gains, self.lists[top]) if len(own)]
         best = sum(float(own @ statistic.weights(len(own))) for own in per_list)
         worst = sum(float(own[::-1] @ statistic.weights(len(own))) for own in per_list)
         least, slack = (self.least - constant) / unit, self._slack / unit
@@ -469,9 +467,10 @@ class Asked:
         `several` states that the rows of the tops have gains of several sizes.
         """
         own, kind = self.statistic, self.statistic.kind
-        sizes, tops = _sizes(self.lists, len(top)).tolist(), _sizes(self.lists, len(top), top).tolist()
-        tails = [own.weights(size)[size - m :] for size, m in zip(sizes, tops, strict=True)]
-        per_list = _split(self.gains[top], None if self.lists is None else self.lists[top], len(sizes))
+        sizes = np.bincount(self.lists)
+        tops = np.bincount(self.lists[top], minlength=len(sizes))
+        tails = [own.weights(size)[size - m :] for size, m in zip(sizes.tolist(), tops.tolist(), strict=True)]
+        per_list = _split(self.gains[top], self.lists[top], len(sizes))
         constant, same = 0.0, own.length is None and not (several and kind.counts_hits)
         for tail, gains in zip(tails, per_list, strict=True) if same else ():
             if len(tail):
@@ -496,9 +495,8 @@ class Asked:
 
     def _sum(self, scores: FloatArray, gains: FloatArray) -> float:
         """Return the sum of gains times weights of ranks; of rows with equal scores those of lower gain stand above."""
-        numbers = _numbers(self.lists, len(scores))
-        order = np.lexsort((-gains, scores, numbers))  # ascending, list after list
-        sizes = np.bincount(numbers).tolist()
+        order = np.lexsort((-gains, scores, self.lists))  # ascending, list after list
+        sizes = np.bincount(self.lists).tolist()
         weights = {size: self.statistic.weights(size) for size in set(sizes)}
         return float(gains[order] @ np.concatenate([weights[size] for size in sizes])) + self.shift
 
@@ -567,47 +565,34 @@ def read_all_demands(
 
 
 def _gains(
-    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray | None, normalize: bool
+    statistic: RankStatistic, labels: FloatArray, gain: GainName, lists: IntArray, normalize: bool
 ) -> tuple[FloatArray, float]:
     """Return the gains with which the sum over ranks, and the shift, are a statistic of labels; means over lists."""
-    kind, numbers = statistic.kind, _numbers(lists, len(labels))
+    kind = statistic.kind
     statistic.check_labels(graded=not np.isin(labels, (0, 1)).all())
     of_hits = kind.counts_hits or kind.share_of_pairs
     gains = (labels > 0).astype(np.float64) if of_hits else np.exp2(labels) - 1.0 if gain == "exp2" else labels
-    sizes, hits = np.bincount(numbers), np.bincount(numbers, labels > 0)
+    sizes, hits = np.bincount(lists), np.bincount(lists, labels > 0)
     if kind.share_of_pairs:
         pairs = hits * (sizes - hits)
         if not pairs.any():
             raise ValueError("no list has two different labels")
         count = np.count_nonzero(pairs)
         shift = -float((np.divide(hits * (hits + 1) / 2, pairs, out=np.zeros(len(pairs)), where=pairs > 0)).sum())
-        return gains * np.where(pairs > 0, 1 / np.maximum(pairs, 1), 0.0)[numbers] / count, shift / count
+        return gains * np.where(pairs > 0, 1 / np.maximum(pairs, 1), 0.0)[lists] / count, shift / count
     best = hits.astype(np.float64)
     if kind.share_of == "top":
         best = np.where(hits > 0, float(statistic.cutoff or 0), 0.0)
     elif kind.share_of != "positives" and normalize:
-        best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in _split(gains, numbers)])
+        best = np.array([np.sort(own) @ statistic.weights(len(own)) for own in _split(gains, lists)])
     elif kind.share_of != "positives":
         return gains, 0.0
     if not best.any():
         raise ValueError("no list has a label above 0")
-    return gains * np.where(best > 0, 1 / np.where(best > 0, best, 1.0), 0.0)[numbers] / np.count_nonzero(best), 0.0
+    return gains * np.where(best > 0, 1 / np.where(best > 0, best, 1.0), 0.0)[lists] / np.count_nonzero(best), 0.0
 
 
-def _numbers(lists: IntArray | None, n: int) -> IntArray:
-    """Return the number of the list of each row, (n,)."""
-    return np.zeros(n, dtype=np.int64) if lists is None else np.unique(lists, return_inverse=True)[1]
-
-
-def _sizes(lists: IntArray | None, n: int, rows: BoolArray | None = None) -> IntArray:
-    """Return the number of rows of each list, or of those of some rows."""
-    numbers = np.zeros(n, dtype=np.int64) if lists is None else lists
-    return np.bincount(numbers if rows is None else numbers[rows], minlength=int(numbers.max()) + 1)
-
-
-def _split(values: FloatArray, lists: IntArray | None, count: int = 0) -> list[FloatArray]:
+def _split(values: FloatArray, lists: IntArray, count: int = 0) -> list[FloatArray]:
     """Return the values of each list, of at least so many lists."""
-    if lists is None:
-        return [values]
     order = np.argsort(lists, kind="stable")
     return np.split(values[order], np.cumsum(np.bincount(lists, minlength=count))[:-1])

@@ -52,36 +52,39 @@ def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
 def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
     """Return labels of the time until an event, a structured array with the fields ``event`` and ``time``, (n,).
 
-    `time` is when the event happened, or when the row was last seen, finite and >= 0, (n,); `event` whether it
-    happened: 0 and 1, or booleans, (n,).
+    `time` is when the event happened, or when the row was last seen, finite and >= 0; `event` whether it happened.
 
     Examples:
         >>> survival_labels([5.0, 3.0], [True, False]).tolist()
         [(True, 5.0), (False, 3.0)]
     """
-    times, events = as_numbers("time", time), _yes_no("event", event)
-    _check_lengths({"time": times, "event": events})
     rule = "hold finite numbers >= 0, the time from the start on until the event or until the row was last seen"
-    _check_rows("time", rule, times, np.isfinite(times) & (times >= 0))
-    labels = np.empty(len(times), dtype=_SURVIVAL)
-    labels["event"], labels["time"] = events, times
-    return labels
+    return _labels("time", time, "event", event, _SURVIVAL, 0.0, rule)
 
 
 def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
     """Return labels of treated rows and others, a structured array with the fields ``treatment`` and ``outcome``, (n,).
 
-    `outcome` is what happened, finite numbers, (n,); `treatment` whether the row was treated: 0 and 1, or booleans.
+    `outcome` is what happened, finite numbers; `treatment` whether the row was treated: 0 and 1, or booleans.
 
     Examples:
         >>> uplift_labels([1, 0], [0, 1]).tolist()
         [(False, 1.0), (True, 0.0)]
     """
-    outcomes, treated = as_numbers("outcome", outcome), _yes_no("treatment", treatment)
-    _check_lengths({"outcome": outcomes, "treatment": treated})
-    _check_rows("outcome", "hold finite numbers", outcomes, np.isfinite(outcomes))
-    labels = np.empty(len(outcomes), dtype=_TREATMENT)
-    labels["treatment"], labels["outcome"] = treated, outcomes
+    return _labels("outcome", outcome, "treatment", treatment, _TREATMENT, -math.inf, "hold finite numbers")
+
+
+def _labels(
+    name: str, values: ArrayLike, flag: str, flags: ArrayLike, dtype: np.dtype[Any], least: float, rule: str
+) -> NDArray[np.void]:
+    numbers, yes = as_numbers(name, values), as_numbers(flag, flags)
+    if numbers.ndim != 1 or numbers.shape != yes.shape or not len(numbers):
+        got = f"{name} of shape {numbers.shape}, {flag} of shape {yes.shape}"
+        raise ValueError(f"{name} and {flag} must hold one number for each row, got {got}")
+    _check_rows(name, rule, numbers, np.isfinite(numbers) & (numbers >= least))
+    _check_rows(flag, "hold 0 and 1, or booleans", yes, (yes == 0) | (yes == 1))
+    labels = np.empty(len(numbers), dtype=dtype)
+    labels[name], labels[flag] = numbers, yes
     return labels
 
 
@@ -105,6 +108,8 @@ class Times:
 
         Raises ValueError for other labels, or labels without a comparable pair.
         """
+        if isinstance(y, Times):
+            return y
         fields = getattr(getattr(y, "dtype", None), "fields", None) or {}
         kinds = {name: field[0].kind for name, field in fields.items()}
         events = [name for name, kind in kinds.items() if kind == "b"]
@@ -212,6 +217,8 @@ class Treatments:
     @classmethod
     def of(cls, y: Any) -> Treatments:  # noqa: ANN401 (labels of any kind)
         """Read labels as `uplift_labels` makes them; raise ValueError for others, or rows of one treatment."""
+        if isinstance(y, Treatments):
+            return y
         if label_kind(y) != "treatments" or np.ndim(y) != 1:
             rule = "a structured array (n,) with the fields treatment and outcome"
             raise ValueError(f"y must be {rule}, as uplift_labels(outcome, treatment) returns it, got {_described(y)}")
@@ -323,27 +330,10 @@ def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.
     return effect, effect - half, effect + half
 
 
-def _yes_no(name: str, values: ArrayLike) -> BoolArray:
-    numbers = as_numbers(name, values)
-    wrong = ~((numbers == 0) | (numbers == 1)).reshape(-1)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        got = float(numbers.reshape(-1)[row])
-        raise ValueError(f"{name} must hold 0 and 1, or booleans, got {got:g} at row {row}")
-    return numbers.astype(np.bool_)
-
-
 def _check_rows(name: str, rule: str, numbers: FloatArray, good: BoolArray) -> None:
     if not good.all():
         row = int(np.argmin(good))
         raise ValueError(f"{name} must {rule}, got {float(numbers[row])!r} at row {row}")
-
-
-def _check_lengths(arrays: dict[str, NDArray[Any]]) -> None:
-    shapes = [array.shape for array in arrays.values()]
-    if len(shapes[0]) != 1 or len(set(shapes)) > 1 or not shapes[0][0]:
-        got = ", ".join(f"{name} of shape {array.shape}" for name, array in arrays.items())
-        raise ValueError(f"{' and '.join(arrays)} must hold one number for each row, got {got}")
 
 
 def _described(y: Any) -> str:  # noqa: ANN401

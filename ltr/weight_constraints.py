@@ -234,34 +234,29 @@ class _Columns:
             assert term is not None  # all its parts may be missing
             number, name = term["number"], term["name"]
             if name is None and (number is None or term["times"]):
-                raise ValueError(self._misread(text[term.end() :], "number" if number else ""))
+                raise ValueError(self._misread(text[term.end() :]))
             if at > 0 and not (term["operator"] or term["sign"]):
                 raise ValueError(f"there is no operator before {number or name!r}")
-            if name is not None and number is not None and not term["times"]:
-                raise ValueError(f"there is no operator before {name!r}")
             if name is None and float(number) != 0:
                 raise ValueError(f"the number {number} stands alone: only ratios of weights matter, so it must be 0")
+            if name is not None and number is not None and not term["times"]:
+                raise ValueError(f"there is no operator before {name!r}")
             if term["operator"] and operator:
                 raise ValueError("there is more than one of >=, <= and =")
-            operator = term["operator"] or operator
+            operator, at = term["operator"] or operator, term.end()
             if name is not None:
                 side = -1.0 if operator else 1.0
                 row[self._places[name]] += side * _SIGNS[term["sign"] or "+"] * float(number or 1.0)
-            at = term.end()
         if not operator:
             raise ValueError("there is none of >=, <= and =")
         return {">=": [row], "<=": [-row]}.get(operator, [row, -row])
 
-    def _misread(self, rest: str, before: str) -> str:
+    def _misread(self, rest: str) -> str:
         """Return what is wrong with the rest of a row, where a column should stand."""
         word = _WORD.match(rest)
         if word is None:
             return "something is missing at the end"
-        if word[0] in "<>":
-            return f"{word[0]!r} is none of >=, <= and ="
-        if word[0] == "*" and not before:
-            return "'*' must follow a number"
-        return self._no_column(word[0])
+        return f"{word[0]!r} is none of >=, <= and =" if word[0] in "<>" else self._no_column(word[0])
 
 
 def signed_sum(terms: Iterable[tuple[bool, str]]) -> str:

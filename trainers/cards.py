@@ -32,11 +32,11 @@ Rows = tuple[Raw, ArrayLike]
 
 @dataclass(frozen=True)
 class Found:
-    """A card, and what it was found for."""
+    """A card with the rows of both sets in its table, its ranker, and the totals of the training and the test rows."""
 
-    card: Card  # the card, with the rows of both sets in its table
-    ranker: CardRanker  # the ranker that found it
-    totals: tuple[NDArray[np.int64], ...]  # totals of the training rows, and of the test rows if there are any
+    card: Card
+    ranker: CardRanker
+    totals: tuple[NDArray[np.int64], ...]
 
     @property
     def left_out(self) -> list[str]:
@@ -54,10 +54,7 @@ def card_ranker(options: CardConfig, seed: int = 0) -> CardRanker:
 def find_card(
     ranker: CardRanker, label: str, train: Rows, test: Rows | None = None, beside: Mapping[str, Column] | None = None
 ) -> Found:
-    """Fit a ranker to the training rows, and return its card, with its totals on both sets.
-
-    Demands may name the columns `beside`. A ValueError says what cannot be used.
-    """
+    """Fit a ranker to the training rows, and return its card; demands may name the columns `beside`."""
     table, y = train
     ranker.fit(table, y, beside=beside)
     ranker.card_ = replace(ranker.card_, label=label)
@@ -105,8 +102,7 @@ def ranked_csv(card: Card, listed: Sequence[Listed]) -> str:
 def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, list[Listed], list[str]]:
     """Find the best card for a part of the rows of a table, and count its totals on the share `test` of them.
 
-    Returns:
-        The card, all rows, and notes on the table and on columns that are left out.
+    Returned are the card, all rows, and notes on the table and on columns that are left out.
     """
     y = table.target
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,6 @@ from ltr.cards.questions import Questions
 from ltr.checks import as_float, as_sequence, nearest, one_of
 from ltr.exact.card_rules import CardConditions, CardRule
 
-if TYPE_CHECKING:
-    from ltr.cards.ranker import CardRanker
-
 IntArray = NDArray[np.int64]
 
 _SIGNS = {"+": 1, "-": -1}
@@ -22,8 +19,8 @@ INTERCEPT = "(Intercept)"
 """Name of the intercept among limits of points."""
 
 
-def conditions_of(ranker: CardRanker, questions: Questions) -> tuple[CardConditions, list[str]]:
-    """Return the conditions of a ranker on cards of these questions, and their words.
+def conditions_of(ranker: Any, questions: Questions) -> tuple[CardConditions, list[str]]:  # noqa: ANN401
+    """Return the conditions of a `CardRanker` on cards of these questions, and their words.
 
     The name of a column stands for all questions about it. A sign or limit of a column is not about its being missing,
     and that of a question comes first.

@@ -19,9 +19,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ltr.cards.counts import STRICT
-from ltr.checks import as_float, as_sequence, check_number, check_whole, is_whole, one_of
+from ltr.checks import as_float, as_sequence, check_whole, is_whole, one_of
 from ltr.data.columns import Column, columns_of, text_of, yes_of
 from ltr.data.forms import NumberForm
+from ltr.data.kinds import MOST_VALUES, RARE
 
 Operator = Literal[">=", "=", "not in", "missing"]
 BoolArray = NDArray[np.bool_]
@@ -59,14 +60,13 @@ class Question:
 
     def __post_init__(self) -> None:
         one_of("operator", self.operator, get_args(Operator))
-        if self.decimal not in (".", ",", "", None) or not isinstance(self.unit, str):
-            raise ValueError(f"decimal must be '.', ',', '' or None, and unit a text, got {self.decimal!r:.80}")
-        if not isinstance(self.column, str) or not self.column:
-            raise ValueError(f"column must be a name, got {self.column!r:.80}")
+        if self.decimal not in (".", ",", "", None):
+            raise ValueError(f"decimal must be '.', ',', '' or None, got {self.decimal!r:.80}")
+        texts = isinstance(self.value, tuple) and all(isinstance(value, str) for value in self.value)
         rule, fits = {
             ">=": ("a finite number", not isinstance(self.value, bool) and math.isfinite(as_float(self.value))),
             "=": ("a text", isinstance(self.value, str)),
-            "not in": ("texts", isinstance(self.value, tuple) and all(isinstance(v, str) for v in self.value)),
+            "not in": ("texts", texts),
             "missing": ("None", self.value is None),
         }[self.operator]
         if not fits:
@@ -110,8 +110,6 @@ class Questions(TransformerMixin, BaseEstimator):
     Args:
         cuts: largest number of thresholds of a column of numbers, rounded quantiles of the training rows; or a mapping
             such as ``{"age": [40, 60], "hours": 8}`` of thresholds, or their number, by column; the others get 5.
-        most_values: largest number of values of a text column that are asked for by name.
-        rare: least share of the rows of a value that is asked for by name; the others are ``mode = other``.
         forbidden: names of columns and questions that are never asked.
 
     Attributes:
@@ -140,13 +138,9 @@ class Questions(TransformerMixin, BaseEstimator):
         self,
         cuts: Cuts = _CUTS,
         *,
-        most_values: int = 10,
-        rare: float = 0.02,
         forbidden: Sequence[str] = (),
     ) -> None:
         self.cuts = cuts
-        self.most_values = most_values
-        self.rare = rare
         self.forbidden = forbidden
 
     def __sklearn_tags__(self) -> Tags:
@@ -210,16 +204,15 @@ class Questions(TransformerMixin, BaseEstimator):
         return np.array(self.questions_, dtype=object)
 
     def _checked_parameters(self) -> tuple[str, ...]:
-        check_whole("most_values", self.most_values, 1)
-        check_number("rare", self.rare)
+        """Return the names that are forbidden, once all parameters are checked."""
+        each = self.cuts.items() if isinstance(self.cuts, Mapping) else ()
         if not isinstance(self.cuts, Mapping):
             check_whole("cuts", self.cuts, 1, ", or a mapping by column")
-        else:
-            for name, own in self.cuts.items():
-                if not is_whole(own) or own < 1:
-                    given = as_sequence(f"cuts[{name!r}]", own, "numbers")  # type: ignore[arg-type]
-                    if not given or not all(math.isfinite(as_float(cut)) for cut in given):
-                        raise ValueError(f"cuts[{name!r}] must be an integer >= 1 or finite numbers, got {own!r:.80}")
+        for name, own in each:
+            if not is_whole(own) or own < 1:
+                given = as_sequence(f"cuts[{name!r}]", own, "numbers")  # type: ignore[arg-type]
+                if not given or not all(math.isfinite(as_float(cut)) for cut in given):
+                    raise ValueError(f"cuts[{name!r}] must be an integer >= 1 or finite numbers, got {own!r:.80}")
         return as_sequence("forbidden", self.forbidden, "names")
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
@@ -273,7 +266,7 @@ class Questions(TransformerMixin, BaseEstimator):
             for cut in _thresholds(known, cuts):
                 yield Question(name, ">=", _number(cut), **how)
         else:
-            frequent = column.frequent(self.rare, self.most_values)
+            frequent = column.frequent(RARE, MOST_VALUES)
             if not frequent:
                 self.left_out_[name] = f"{len(values)} different texts, none of them frequent: join some, or drop it"
             for text in frequent:

@@ -7,6 +7,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from html import escape
 from typing import TYPE_CHECKING
 
 from ltr.cards.card import Card, statistic_name
@@ -68,64 +69,32 @@ def markdown(card: Card) -> str:
     return "\n".join([*lines, *(line for fact in facts for line in ("", fact))]) + "\n"
 
 
-_FRAGMENT = """\
-<div class="ltr-card">
+_STYLE = """\
 <style>
 .ltr-card { font: 15px/1.45 system-ui, sans-serif; color: #222; background: #fff; max-width: 54em }
 .ltr-card table { border-collapse: collapse; margin: .8em 0 }
-.ltr-card caption { text-align: left; font-weight: 600; padding: .3em 0 }
-.ltr-card th, .ltr-card td { padding: .25em .5em; text-align: right; border-bottom: 1px solid #ddd; color: #222 }
-.ltr-card th, .ltr-card td { white-space: nowrap } .ltr-card th { font-weight: 600 }
-.ltr-card .q { text-align: left; white-space: normal; overflow-wrap: anywhere }
-.ltr-card .bar { text-align: left; min-width: 5em; padding: .25em 0 }
-.ltr-card .bar div { background: #4477aa; height: .8em } .ltr-card p { color: #555; margin: .4em 0 }
+.ltr-card th, .ltr-card td { padding: .25em .5em; border-bottom: 1px solid #ddd; overflow-wrap: anywhere }
+.ltr-card svg { width: 100%; height: auto }
+@page { size: A4; margin: 15mm }
+@media print { .ltr-card { font-size: 12px; max-width: none } .ltr-card tr, .ltr-card table { break-inside: avoid } }
 </style>
-<table><caption>Card for {{ card.label }}</caption>
-<tr><th class="q">question</th><th>points</th></tr>
-{% for name, points in lines %}<tr><td class="q">{{ name }}</td><td>{{ points }}</td></tr>
-{% endfor %}</table>
-{% if card.counts %}<table>
-<tr><th></th>{% if card.chances %}<th></th>{% endif -%}
-{% for c in card.counts %}<th colspan="4" class="q">{{ c.name }}</th>{% endfor %}</tr>
-<tr><th>total</th>{% if card.chances %}<th>chance</th>{% endif -%}
-{% for c in card.counts -%}
-<th>rows</th><th>{{ card.measure }}</th><th>90 % interval</th><th></th>{% endfor %}</tr>
-{% for total, chance, cells in rows %}<tr><td>{{ total }}</td>{% if chance %}<td>{{ chance }}</td>{% endif -%}
-{% for c in card.counts %}
-{%- for cell in cells[loop.index0] %}<td>{{ cell }}</td>{% endfor %}
-{%- set found = c.estimate(total) %}<td class="bar">{% if found -%}
-<div style="width:{{ "%.0f" | format(100 * found[0] / widest) }}%"></div>{% endif %}</td>
-{%- endfor %}</tr>
-{% endfor %}</table>
-{% endif %}{% if curves %}{{ curves | safe }}
-{% endif %}{% for fact in facts %}<p>{{ fact }}</p>
-{% endfor %}</div>
 """
 _PAGE = """\
 <!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Card for {{ card.label }}</title>
-<style>@page { size: A4; margin: 15mm } @media print { .ltr-card { font-size: 12px; max-width: none }
-* { print-color-adjust: exact; -webkit-print-color-adjust: exact } tr, table { break-inside: avoid } }</style></head>
+<title>{title}</title></head>
 <body style="margin:1.5em">
-{% include "fragment" %}</body></html>
+{card}</body></html>
 """
 
 
 def html(card: Card, *, page: bool) -> str:
     """Return a card as HTML: a whole page, or a part of one."""
-    import jinja2
+    from markdown_it import MarkdownIt
 
-    loader = jinja2.DictLoader({"fragment": _FRAGMENT, "page": _PAGE})
-    template = jinja2.Environment(autoescape=True, loader=loader).get_template("page" if page else "fragment")
-    return template.render(
-        card=card,
-        lines=_lines(card, _plain),
-        rows=_rows(card, card.counts),
-        facts=_facts(card, _plain),
-        widest=_widest(card),
-        curves=_svg_of_curves(card),
-    )
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown(card))
+    part = f'<div class="ltr-card">\n{_STYLE}{body}{_svg_of_curves(card)}</div>\n'
+    return _PAGE.format(title=escape(f"Card for {_plain(card.label)}"), card=part) if page else part
 
 
 def _svg_of_curves(card: Card) -> str:
@@ -142,14 +111,6 @@ def _svg_of_curves(card: Card) -> str:
         _draw_curves(drawn.subplots(), counts[-1])
         drawn.savefig(picture, format="svg", metadata={"Date": None})
     return "<svg" + picture.getvalue().partition("<svg")[2]
-
-
-def _widest(card: Card) -> float:
-    """Return the estimate whose bar is as wide as its column: 1 for shares."""
-    if card.measure != "effect":
-        return 1.0
-    found = (counts.estimate(total) for counts in card.counts for total in counts.totals)
-    return max([abs(one[0]) for one in found if one is not None], default=0.0) or 1.0
 
 
 def figure(card: Card) -> Figure:

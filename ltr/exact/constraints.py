@@ -2,17 +2,8 @@
 
 A problem with demands is ``maximise S(w; y)  subject to  S_j(w; labels_j) >= at_least_j,  j = 1, ..., J``. Every S_j is
 a rank statistic of the same rows: their pairs are compared with the margin of the problem, and ties count against the
-labels that ask. This covers
-
-=====================================================  ==========================  ===============================
-what one asks for                                      labels                      statistic and least value
-=====================================================  ==========================  ===============================
-at least m rows of a group among the first K           1 in the group              ``hits@K``, m
-at most m rows of a group among the first K            1 outside of it             ``hits@K``, K - m
-a share of exposure for a group                        1 in the group              ``dcg``, normalised
-a share of the positives among the first K             those of the problem        ``recall@K``
-a floor for one of several lists                       0 in all other lists        any
-=====================================================  ==========================  ===============================
+labels that ask. "At least m rows of a group among the first K" is ``hits@K`` of labels that are 1 in the group, m; "at
+most m" is that of the rows outside of it, K - m. `ltr.list_demands` makes such demands of words.
 """
 
 from __future__ import annotations

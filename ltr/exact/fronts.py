@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ltr.checks import as_float
-from ltr.display.html import fact_table
 from ltr.exact import tuning
 from ltr.exact.constraints import DEMAND_TOLERANCE, Demand
 from ltr.exact.problem import FloatArray
@@ -74,13 +73,6 @@ class Front:
         proven = sum(point.proven for point in self.points)
         ending = "complete" if self.complete else "not complete"
         return f"Front({len(self.points)} points of {' and '.join(self.names)}, {proven} proven, {ending})"
-
-    def _repr_html_(self) -> str:
-        facts = {
-            f"{point.second:.6g}": f"{point.first:.6g}{'' if point.proven else f', at most {point.first_bound:.6g}'}"
-            for point in self.points
-        }
-        return fact_table(f"{self.names[0]} by {self.names[1]}", facts)
 
     @property
     def prices(self) -> FloatArray:

@@ -13,8 +13,8 @@ that the scorer is good.
 
 Good weights are sampled around the best ones first, and whatever is found for one row is offered to all. Each side of
 a row, its best or its worst place, gets a bound in a moment. Then the boxes in which it may be better than what is
-reached are closed, side by side and more of them from round to round. Values are whole numbers, so a bound less than
-one place away is a proof. Where time is up, the bounds give an outer interval, which no good scorer leaves.
+reached are closed, more of them from round to round. Values are whole numbers, so a bound less than one place away is a
+proof. Where time is up, the bounds give an outer interval, which no good scorer leaves.
 
 **Cards.** The compiled search of cards (`ltr/native/cards.h`) visits every order of the rows by a good card. Cards
 tie by design, so all ties count: in the row's favour for its best place, against it for its worst.

@@ -1,7 +1,7 @@
 """Good risk scores to start from, without any proof.
 
-Columns with real points are added, or left out, one by one, and rounded in every way. Exchanges of one column, or of
-one column's points, improve the best one.
+Columns with real points are added one by one and rounded in every way. Exchanges of one column, or of one column's
+points, improve the best card.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from ltr.outcomes import chance_of
 def offer_starts(state: SolveState, problem: RiskProblem, seconds: float) -> None:
     """Offer good cards, for at most some seconds."""
     end = state.seconds + seconds
-    for cards in (_forward(state, problem, end), _backward(state, problem, end)):
-        for points in cards:
-            state.offer(points)
-        polish(state, problem, end)
+    for points in _forward(state, problem, end):
+        state.offer(points)
+    polish(state, problem, end)
 
 
 def polish(state: SolveState, problem: RiskProblem, end: float = math.inf) -> None:
@@ -94,7 +93,7 @@ def _neighbours(problem: RiskProblem, points: IntArray) -> Iterator[IntArray]:
 def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
     """Yield rounded cards of columns that are chosen one by one, each with the largest decrease of the loss."""
     chosen = list(problem.required)
-    w, b, _ = fit(problem, chosen)
+    w, b, _ = _fit(problem, chosen, np.zeros(problem.d), 0.0)
     for _ in range(problem.d):
         yield from _roundings(problem, w)
         if state.seconds > end:
@@ -107,7 +106,7 @@ def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[Fl
         fits = []
         for j in np.argsort(-gain, kind="stable").tolist():
             if gain[j] > 0 and j not in chosen and _may_have(problem, [*chosen, j]):
-                fits.append((fit(problem, [*chosen, j], w, b), j))
+                fits.append((_fit(problem, [*chosen, j], w, b), j))
                 state.check()
             if len(fits) >= tuning.CANDIDATES or state.seconds > end:
                 break
@@ -116,25 +115,6 @@ def _forward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[Fl
         (w, b, _), j = min(fits, key=lambda one: one[0][2])
         chosen.append(j)
     yield from _roundings(problem, w)
-
-
-def _backward(state: SolveState, problem: RiskProblem, end: float) -> Iterator[FloatArray]:
-    """Yield rounded cards of what is left of all columns once those with the least effect have been left out."""
-    chosen = np.flatnonzero((problem.least < 0) | (problem.largest > 0)).tolist()
-    needed, spread = {*problem.required, *problem.free}, problem.merged[0].std(axis=0)
-    start = np.zeros(problem.d)
-    while chosen and state.seconds < end:
-        state.check()
-        start = fit(problem, chosen, start)[0]
-        if _may_have(problem, chosen):
-            yield from _roundings(problem, start)
-        removable = [j for j in chosen if j not in needed]
-        if not removable:
-            return
-        several = max(1, (len(chosen) - 2 * problem.max_nonzeros) // 3)
-        effect = np.abs(start[removable]) * spread[removable]
-        out = {removable[at] for at in np.argsort(effect, kind="stable")[:several]}
-        chosen = [j for j in chosen if j not in out]
 
 
 def _may_have(problem: RiskProblem, columns: list[int]) -> bool:
@@ -146,17 +126,16 @@ def _may_have(problem: RiskProblem, columns: list[int]) -> bool:
     return all(rule.when or len(own & set(rule.columns)) <= rule.at_most for rule in rules)
 
 
-def fit(
-    problem: RiskProblem, columns: list[int], start: FloatArray | None = None, intercept: float = 0.0
+def _fit(
+    problem: RiskProblem, columns: list[int], start: FloatArray, intercept: float
 ) -> tuple[FloatArray, float, float]:
     """Return real points of some columns within their limits that have about the least loss, intercept and loss."""
-    w = np.zeros(problem.d) if start is None else start.copy()
     rows, positive, negative = problem.merged
     own = np.column_stack([rows[:, columns], np.ones(len(rows))])
     low = np.append(problem.least[columns].astype(np.float64), problem.intercepts[0])
     high = np.append(problem.largest[columns].astype(np.float64), problem.intercepts[1])
-    x, loss = fit_in_box(own, positive, negative, low, high, np.append(w[columns], intercept))
-    w[:] = 0.0
+    x, loss = fit_in_box(own, positive, negative, low, high, np.append(start[columns], intercept))
+    w = np.zeros(problem.d)
     w[columns] = x[:-1]
     return w, float(x[-1]), loss
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from ltr.exact import Limits, Progress, RerankProblem, Solution, solve
 from ltr.exact.cards import CardProblem
@@ -79,16 +78,15 @@ class DemandPrice:
         """Return the price of these demands in a sentence."""
         size = self.free if self.free > 0 else 1.0
         cost, least, most = (self._share(one) for one in (self.cost, self.least, self.most))
-        rounding, several = 1e-9 * abs(size), len(demands) > 1
-        said, of = f"{' and '.join(demands)} cost{'' if several else 's'}", f"of the {self.statistic}"
-        of = of if self.free > 0 else self.statistic
+        rounding, several = 1e-9 * size, len(demands) > 1
+        said = f"{' and '.join(demands)} cost{'' if several else 's'}"
+        of = f"of the {self.statistic}" if self.free > 0 else self.statistic
         if self.cost <= rounding:
             sure = self.most <= rounding
             best = f"the best weights {'' if sure else 'known '}meet {'them' if several else 'it'} anyway"
             return f"{said} nothing: {best} (proven{'' if sure else f': at most {most} {of}'})"
-        if self.most - self.least <= rounding:
-            return f"{said} {cost} {of} (proven)"
-        return f"{said} {cost} {of} (proven: at least {least}, at most {most})"
+        limits = "" if self.most - self.least <= rounding else f": at least {least}, at most {most}"
+        return f"{said} {cost} {of} (proven{limits})"
 
     def _share(self, cost: float) -> str:
         if self.free <= 0:
@@ -132,7 +130,8 @@ class DemandOutcome:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> DemandOutcome:
         """Return the outcome that `to_dict` described."""
-        return TypeAdapter(cls).validate_python(values)
+        price, reached = values["price"], tuple(ReachedDemand(**one) for one in values["reached"])
+        return cls(reached, None if price is None else DemandPrice(**price), values["free"])
 
 
 def on_new_lists(
@@ -163,15 +162,13 @@ def on_new_lists(
 
 def _drawn(n: int, lists: IntArray | None, rng: np.random.Generator) -> Iterator[tuple[IntArray, IntArray | None]]:
     """Yield rows drawn at random, whole lists where there are several, and the list of each."""
-    members = []
-    if lists is not None:
-        members = np.split(np.argsort(lists, kind="stable"), np.cumsum(np.bincount(lists))[:-1])
+    if lists is None:
+        yield from ((rng.integers(0, n, n), None) for _ in range(_RESAMPLES))
+        return
+    members = np.split(np.argsort(lists, kind="stable"), np.cumsum(np.bincount(lists))[:-1])
     for _ in range(_RESAMPLES):
-        if lists is None:
-            yield rng.integers(0, n, n), None
-            continue
         chosen = [members[at] for at in rng.integers(0, len(members), len(members))]
-        yield np.concatenate(chosen), np.repeat(np.arange(len(chosen)), [len(rows) for rows in chosen])
+        yield np.concatenate(chosen), np.repeat(np.arange(len(chosen)), list(map(len, chosen)))
 
 
 def outcome_of(

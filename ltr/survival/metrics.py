@@ -30,7 +30,7 @@ def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any 
         >>> c_index([2, 2, 1, 9], survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
         0.75
     """
-    times = _times(y)
+    times = Times.of(y)
     return times.c_index(checked_scores(scores, times))
 
 
@@ -58,10 +58,10 @@ def uno_c_index(
         >>> round(uno_c_index([4, 3, 1, 2], y), 4)  # G = 1, 2/3, 2/3: 3 of 3 pairs, and 0 of 1 of weight 9/4
         0.5714
     """
-    times = _times(y)
+    times = Times.of(y)
     below, equal = times.later_below(checked_scores(scores, times))
     counted = times.event if tau is None else times.event & (times.time < as_numbers("tau", [tau])[0])
-    weight = _inverse_chances(times if train is None else _times(train), times, counted) ** 2
+    weight = _inverse_chances(times if train is None else Times.of(train), times, counted) ** 2
     total = weight @ times.later
     if total == 0:
         raise ValueError(f"tau must be above the time of an event before that of another row, got {tau}")
@@ -107,7 +107,7 @@ def cumulative_dynamic_auc(
         >>> cumulative_dynamic_auc([4, 1, 3, 2], y, [1, 2]).auc.tolist()
         [1.0, 0.5]
     """
-    labels = _times(y)
+    labels = Times.of(y)
     _, level = np.unique(checked_scores(scores, labels), return_inverse=True)
     at = as_numbers("times", times)
     if at.ndim != 1 or not at.size or not np.all(np.isfinite(at)) or np.any(np.diff(at) <= 0):
@@ -117,7 +117,7 @@ def cumulative_dynamic_auc(
         rule = f"lie between the first event ({first:g}) and before the last time ({labels.time.max():g}) of y"
         raise ValueError(f"times must {rule}, so that there are rows on both sides, got {wrong:g}")
     counted = labels.event & (labels.time <= at[-1])
-    weight = _inverse_chances(labels if train is None else _times(train), labels, counted)
+    weight = _inverse_chances(labels if train is None else Times.of(train), labels, counted)
     level, size, found = level.reshape(-1), int(level.max()) + 1, []
     for t in at:
         case, control = counted & (labels.time <= t), labels.time > t
@@ -126,10 +126,6 @@ def cumulative_dynamic_auc(
         found.append(weight[case] @ wins[level[case]] / (weight[case].sum() * control.sum()))
     falls = -np.diff(kaplan_meier(labels.time, labels.event).at(at), prepend=1.0)
     return DynamicAUC(at, np.array(found), float(falls @ found / falls.sum()))
-
-
-def _times(y: Any) -> Times:  # noqa: ANN401
-    return y if isinstance(y, Times) else Times.of(y)
 
 
 def _inverse_chances(train: Times, times: Times, counted: NDArray[np.bool_]) -> FloatArray:

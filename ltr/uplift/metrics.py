@@ -1,22 +1,12 @@
-r"""Metrics of scores for treatments, by the definitions of three sources.
+"""Metrics of scores for treatments, by the definitions of three sources, which `docs/uplift.md` compares.
 
 Among the k rows with the largest scores, let n_1 be the treated ones and n_0 the others, and Y_1 and Y_0 the sums of
-their outcomes; N_1, N_0 and N stand for all rows.
-
-=====================  =================================  ==============================================================
-definition             curves at k: uplift; Qini          area under the uplift curve; Qini coefficient
-=====================  =================================  ==============================================================
-``"fixed"``            ``Y_1 / N_1 - Y_0 / N_0``;         area over k / N; the same less that of a straight line
-                       this times N_1
-``"scikit-uplift"``    ``k (Y_1 / n_1 - Y_0 / n_0)``;     area above the straight line, as a share of that of the best
-                       ``Y_1 - Y_0 n_1 / n_0``            order; the same for Qini
-``"causalml"``         the same, interpolated where n_1   mean of the curve over k = 0..N, as a share of the size of its
-                       or n_0 is 0                        last value; the same less the mean of a straight line
-=====================  =================================  ==============================================================
+their outcomes; N_1, N_0 and N stand for all rows. By ``"fixed"`` the uplift curve is ``Y_1 / N_1 - Y_0 / N_0``, and the
+Qini curve N_1 times this. By the others they are ``k (Y_1 / n_1 - Y_0 / n_0)`` and ``Y_1 - Y_0 n_1 / n_0``.
 
 Curves have a point at each k where the score changes, and straight lines between, which is the mean over the orders of
-equal scores for fixed group sizes. With ``"causalml"`` every row has a point, and equal scores keep the order of the
-rows. A share ``0 / 0`` of an empty group is 0 with ``"scikit-uplift"``.
+equal scores for fixed group sizes. With ``"causalml"`` every row has a point, equal scores keep the order of the rows,
+and values are interpolated where n_1 or n_0 is 0. A share ``0 / 0`` of an empty group is 0 with ``"scikit-uplift"``.
 
 Sources: Radcliffe, *Using control groups to target on predicted lift* (2007); Devriendt, Van Belle, Guns & Verbeke,
 *Learning to rank for uplift modeling* (2020).
@@ -84,7 +74,7 @@ def auuc(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
         >>> round(auuc([3, 2, 1], uplift_labels([1, 0, 1], [1, 1, 0])), 6)
         0.25
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     if definition == "fixed":
         return data.auuc(checked_scores(scores, data))
     curve = uplift_curve(scores, data, definition=definition)
@@ -103,7 +93,7 @@ def qini(scores: ArrayLike, y: Any, *, definition: Definition = "fixed") -> floa
     ``qini_auc_score`` with ``negative_effect=True``, and causalml's ``qini_score``. Arguments are those of
     `uplift_curve`.
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     if definition == "fixed":
         return auuc(scores, data) - data.effect / 2
     curve = qini_curve(scores, data, definition=definition)
@@ -147,7 +137,7 @@ def effect_by_top_share(
         >>> top.rows, top.effect
         (2, 1.0)
     """
-    data = _treatments(y)
+    data = Treatments.of(y)
     found = checked_scores(scores, data)
     if not 0 < level < 1:
         raise ValueError(f"level must be a number between 0 and 1, such as 0.95, got {level}")
@@ -169,7 +159,7 @@ def effect_by_top_share(
 
 def _curve(scores: ArrayLike, y: Any, definition: Definition, *, per_treated: bool) -> UpliftCurve:  # noqa: ANN401
     one_of("definition", definition, get_args(Definition))
-    data = _treatments(y)
+    data = Treatments.of(y)
     found = checked_scores(scores, data)
     if definition == "scikit-uplift" and not np.isin(data.outcome, (0, 1)).all():
         raise ValueError('y must have the outcomes 0 and 1 with definition="scikit-uplift", take "fixed" for others')
@@ -207,7 +197,3 @@ def _share_of_best(curve: UpliftCurve, best: UpliftCurve) -> float:
 
 def _share(value: float, whole: float) -> float:
     return value / whole if whole else float("nan")
-
-
-def _treatments(y: Any) -> Treatments:  # noqa: ANN401
-    return y if isinstance(y, Treatments) else Treatments.of(y)

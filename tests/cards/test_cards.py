@@ -63,7 +63,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 
 def test_questions_about_a_messy_table():
-    questions = Questions(cuts={"age": [40, 60]}, rare=0.3).fit(SMALL)
+    questions = Questions(cuts={"age": [40, 60]}).fit(SMALL)
     answers = dict(zip(questions.questions_, questions.transform(SMALL).T.tolist(), strict=True))
     assert answers == {
         "age >= 40": [0, 1, 0, 1, 0, 1],
@@ -85,7 +85,7 @@ def test_questions_about_a_messy_table():
 
 
 def test_new_rows_may_have_unseen_texts_missing_values_and_other_columns():
-    questions = Questions(cuts={"age": [40, 60]}, rare=0.3).fit(SMALL)
+    questions = Questions(cuts={"age": [40, 60]}).fit(SMALL)
     new = {"sex": ["x", None], "code": [3, "1.0"], "mode": ["boat", ""], "extra": [1, 2]}
     new |= {"smoker": ["TRUE", None], "age": [None, 60], "constant": [None, None]}
     yes = [
@@ -161,7 +161,7 @@ def test_mistakes_in_a_fit_get_one_clear_error(options, table, message):
 
 
 def test_conditions_on_a_column_are_not_about_its_being_missing_and_those_on_a_question_come_first():
-    questions = Questions(cuts={"age": [40, 60]}, rare=0.3).fit(SMALL)
+    questions = Questions(cuts={"age": [40, 60]}).fit(SMALL)
     signed = conditions_of(CardRanker(signs={"age >= 60": "-", "age": "+"}), questions)[0]
     assert signed.signs[:4].tolist() == [1, -1, 0, 0]
     limits = {"age is missing": (-1, 0), "age": (0, 3)}
