@@ -164,6 +164,10 @@ class Column:
             return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._numbers_of_cells
 
+    @cached_property
+    def _numbers_of_cells(self) -> FloatArray | None:
+        return None if self._not_numbers.any() else np.append(self._numbers, np.nan)[self._codes]
+
     @property
     def stored(self) -> NDArray[Any] | None:
         """The cells as NumPy stores them, (n,), where that is as real numbers or booleans; None otherwise."""
@@ -171,12 +175,6 @@ class Column:
         read = self._given is None or isinstance(self._given, NumberForm)
         stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and read
         return self._series.to_numpy() if stored else None
-
-    @cached_property
-    def _numbers_of_cells(self) -> FloatArray | None:
-        if not len(self._cells):
-            return np.full(len(self), np.nan)
-        return None if self._not_numbers.any() else np.append(self._numbers, np.nan)[self._codes]
 
     @property
     def codes(self) -> bool:

@@ -166,7 +166,11 @@ def kind_of(
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= _MOSTLY:
-        return _texts_among_numbers(column)
+        row, cell = column.first_other()
+        form = column.form or NumberForm(".")
+        what = form.describe() if form.unit or form.decimal == "," else "numbers"
+        rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
+        return _with_strays(column, rule, list(dict.fromkeys(column.others())))
     return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
@@ -234,17 +238,13 @@ def _number(column: Column, *, wanted: bool) -> Kind:
                 return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
                 return Kind("id", "whole numbers that rise from row to row, as row numbers do", form)
-    return Kind("number", form=form, note=_note_on_amounts(column))
-
-
-def _note_on_amounts(column: Column) -> str:
-    """Return what is left out of the texts of a column of numbers; empty for plain ones."""
-    assert column.form is not None
-    unit, dashes = column.form.unit, column.dashes
-    missing = f"{listed(dashes)} as missing" if dashes else ""
+    unit, dashes, note = "" if form is None else form.unit, column.dashes, ""
     if unit:
-        return f"column {column.name!r} is read as numbers in {unit}{f', {missing}' if missing else ''}"
-    return f"column {column.name!r}: {listed(dashes)} is read as missing" if missing else ""
+        note = f"column {column.name!r} is read as numbers in {unit}"
+        note += f", {listed(dashes)} as missing" if dashes else ""
+    elif dashes:
+        note = f"column {column.name!r}: {listed(dashes)} is read as missing"
+    return Kind("number", form=form, note=note)
 
 
 def _texts(column: Column, *, wanted: bool) -> Kind:
@@ -267,14 +267,6 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         reason = f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ"
         return Kind("id", reason, "text")
     return Kind("category", form="text")
-
-
-def _texts_among_numbers(column: Column) -> Kind:
-    row, cell = column.first_other()
-    form = column.form or NumberForm(".")
-    wanted = form.describe() if form.unit or form.decimal == "," else "numbers"
-    rule = f"column {column.name!r} must hold {wanted}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, list(dict.fromkeys(column.others())))
 
 
 def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:

@@ -490,14 +490,6 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     return f"{rule}: results on them say nothing about new rows"
 
 
-def repeated_rows(table: Table) -> int:
-    """Return how many rows of a table repeat another one, label included; 0 where rows are alike by chance."""
-    names = [name for name, kind in table.kinds.items() if not kind.reason]
-    if not _tells_rows_apart(table, names):
-        return 0
-    return len(table.y) - len(np.unique(_hashes(table, names, slice(None))))
-
-
 def _tells_rows_apart(table: Table, names: Sequence[str]) -> bool:
     """Return whether some column has many different values: rows of few values are alike by chance."""
     return any(table.columns[name].different > 0.25 * len(table.y) for name in names)
