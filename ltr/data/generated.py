@@ -18,20 +18,9 @@ FloatArray = NDArray[np.float64]
 def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
     """Return two large clumps that a linear ranker follows, and two small ones that decide the top of the list.
 
-    A population of 6210 points is drawn, and from it `n` points without replacement:
-
-    ======  =====  ========  =======================
-    points  label  mean      standard deviation
-    ======  =====  ========  =======================
-    3000    1      (0, 1)    sqrt(0.5) in each entry
-    3000    0      (0, 0)    sqrt(0.5) in each entry
-    10      0      (10, 1)   0.05
-    200     1      (0, -3)   0.05
-    ======  =====  ========  =======================
-
-    Raises ValueError for an `n` outside 2 to 6210.
+    Of a population of 6210 points `n` are drawn without replacement.
     """
-    clumps = (
+    clumps = (  # points, label, mean, standard deviation in each entry
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
         (3000, 0, (0.0, 0.0), math.sqrt(0.5)),
         (10, 0, (10.0, 1.0), 0.05),
@@ -61,25 +50,14 @@ def roc_standin(seed: int = 0) -> Dataset:
     """Return a stand-in for the paper's ROC Flexibility data, which is no longer public; values are not comparable.
 
     It has ties, and directions that are good by one rank statistic and bad by another; features are whole numbers.
-
-    ======  =====  =======================  ==================  =======================================
-    points  label  mean                     standard deviation  what it does
-    ======  =====  =======================  ==================  =======================================
-    190     1      (1, 0, 0, 0, 0)          0.8                 the bulk: AUC follows the first feature
-    205     0      (0, 0, 0, 0, 0)          0.8                 its negatives
-    25      0      (3, 0.5, 0, 0, 0)        0.4                 spoil the top of that direction
-    40      1      (-0.5, 2.5, 0, 1, 0)     0.4                 a clean top along the second feature
-    20      0      (-1, 1.5, 1, -1, 0)      0.4                 nearly the same, except in the fourth feature
-    20      1      (0.5, -1, 2.5, 0, 1)     0.4                 another clean top
-    ======  =====  =======================  ==================  =======================================
     """
     clumps = (
-        (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),
-        (205, 0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.8),
-        (25, 0, (3.0, 0.5, 0.0, 0.0, 0.0), 0.4),
-        (40, 1, (-0.5, 2.5, 0.0, 1.0, 0.0), 0.4),
-        (20, 0, (-1.0, 1.5, 1.0, -1.0, 0.0), 0.4),
-        (20, 1, (0.5, -1.0, 2.5, 0.0, 1.0), 0.4),
+        (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),  # the bulk: AUC follows the first feature
+        (205, 0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.8),  # its negatives
+        (25, 0, (3.0, 0.5, 0.0, 0.0, 0.0), 0.4),  # spoil the top of that direction
+        (40, 1, (-0.5, 2.5, 0.0, 1.0, 0.0), 0.4),  # a clean top along the second feature
+        (20, 0, (-1.0, 1.5, 1.0, -1.0, 0.0), 0.4),  # nearly the same, except in the fourth feature
+        (20, 1, (0.5, -1.0, 2.5, 0.0, 1.0), 0.4),  # another clean top
     )
     X, y = _draw(np.random.default_rng(seed), clumps)
     return Dataset("roc_standin", np.round(X), y)

@@ -1,20 +1,8 @@
 """What the columns of a table are - numbers, categories, dates, ids - and the features that they become.
 
-===========  ==========================================================================================================
-kind         columns
-===========  ==========================================================================================================
-``number``   numbers and booleans, also with a unit such as % beside each of them
-``yes/no``   texts of two values
-``category`` texts of few values or many, and codes such as 01234
-``date``     dates, with times or without
-``id``       texts that mostly differ, whole numbers that run from 0 or 1 or rise from row to row, and whole
-             numbers or mostly different texts in columns whose name ends in ``id``: left out, for they name a row
-``constant`` one value in all rows: left out
-``empty``    no value in any row: left out
-===========  ==========================================================================================================
-
-All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers
-and dates that can be read in two ways.
+A column is a number, yes/no (texts of two values), a category (texts of few values or many, and codes such as 01234) or
+a date; or it is an id, constant or empty and left out. All other columns are problems, which the user decides: texts
+among numbers, yes and no in several spellings, numbers and dates that can be read in two ways.
 
 What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
 `Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones, as docs/tables.md says.
@@ -90,7 +78,7 @@ class _Formed:
 class Kind(_Formed):
     """What a column is."""
 
-    name: str  # of the table above, or "unclear" with a problem
+    name: str  # number, yes/no, category, date, id, constant or empty; or unclear, with a problem
     reason: str = ""  # why it is left out; empty for features
     form: Form | None = None  # in which its cells are read
     note: str = ""  # what a user should know about how its cells are read

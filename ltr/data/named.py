@@ -1,48 +1,8 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
-The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
-accepted only with the SHA-256 in named.toml. Nothing is downloaded.
-
-===================  ==========================  ====================================================================
-name                 label (positive)            features
-===================  ==========================  ====================================================================
-gaussians            generated                   2
-theorem1             generated                   1
-roc_standin          generated                   5: a stand-in for the paper's ROC Flexibility data
-abalone19            class is "positive"         8: sex (M 0, F 1, I 2) and seven measures
-uis                  DFREE = 1                   8: all but ID; IVHX as two dummies (previous, recent)
-travel               choice = 1                  7: all but the mode, which names the alternative
-nhanes               OBESE = 1                   16: ID dropped, and WT, HT, BMI, which define the label; the first
-                                                 600 rows without a missing value
-pima                 last column                 8; zeros that stand for missing values are kept
-haberman             status 2 (died)             3; six feature rows carry both labels
-polypharm            POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
-glow500              FRACTURE = 1                13: SUB_ID dropped, which reveals the label
-grouped              generated, graded 0 to 4    5; 60 queries
-lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
-===================  ==========================  ====================================================================
-
-The paper does not say which rows and columns of NHANES, Polypharm and GLOW500 it took: those are our choice.
-
-These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`.
-
-=============  =================================  ==================================================================
-name           label (positive)                   features
-=============  =================================  ==================================================================
-breast_cancer  malignant                          30: measures of cell nuclei (Wisconsin, diagnostic); scikit-learn
-diabetes       progression in its top quarter     10: age, sex, bmi, blood pressure, six serums; scikit-learn
-digits         digit is 8                         16: the pixels of the middle 4 x 4 square, rows and columns 2 to 5
-                                                  of 0 to 7; scikit-learn
-wine           class 1 (of 0, 1, 2)               13: chemical measures; scikit-learn
-fair           affairs > 0                        8: all but the label; Redbook's survey (Fair 1978); statsmodels
-fair_pt        naffairs > 0                       8: all but identifier and constant; the survey of Psychology Today
-                                                  (Fair 1978); statsmodels
-anes96         vote = 1 (Dole)                    9: all but the label; US election survey of 1996; statsmodels
-randhie        mdvis >= 8 (visits to a doctor)    9: all but the label; every tenth row of the RAND Health Insurance
-                                                  Experiment, as the rows of a person follow each other; statsmodels
-star98         share of pupils above the median   12: all but the two counts that define the label and the products
-               in its top quarter                 of columns; Californian school districts; statsmodels
-=============  =================================  ==================================================================
+named.toml has for each file its source, its hash, its label and what its features are. The files are read from the
+directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and accepted only with that hash.
+Tables of scikit-learn, and of statsmodels (the extra ``rankproof[data]``), need no `LTR_DATA`. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -240,10 +200,10 @@ def _top_quarter(values: Any) -> Any:  # noqa: ANN401 (an array or a Series)
 
 
 _SKLEARN: dict[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
-    "breast_cancer": lambda target: target == 0,
-    "diabetes": _top_quarter,
-    "digits": lambda target: target == 8,
-    "wine": lambda target: target == 1,
+    "breast_cancer": lambda target: target == 0,  # malignant; 30 measures of cell nuclei (Wisconsin, diagnostic)
+    "diabetes": _top_quarter,  # of the progression; 10: age, sex, bmi, blood pressure, six serums
+    "digits": lambda target: target == 8,  # 16: the pixels of the middle 4 x 4 square
+    "wine": lambda target: target == 1,  # 13 chemical measures
 }
 """Which rows of the data sets of scikit-learn are positive."""
 

@@ -1,19 +1,9 @@
 """Tables of your own: columns of all kinds, labels, queries, and everything that keeps them from being used.
 
-Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
-
-=====================  ============================================================================================
-suffix                 columns
-=====================  ============================================================================================
-.csv .txt .dat         named by the header line; the separator is detected in that line (, ; tab or |)
-.tsv .tab              named by the header line; separated by tabs
-.parquet .pq           as stored (needs pyarrow); a folder of such files is one table
-.xlsx                  the first sheet of a workbook, named by its first row (needs openpyxl)
-=====================  ============================================================================================
-
-Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a column of numbers or
-texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside ``rank.train`` it is
-``rank.train.query``, and each line has the number of rows of the next query, a whole number.
+Tables have one observation per row (`ltr.data.table_files`). Sparse text (`ltr.data.svmlight`) is told from them by
+suffix and content. Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a
+column of numbers or texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside
+``rank.train`` it is ``rank.train.query``, and each line has the number of rows of the next query.
 
 `read_raw_table` reads columns of all kinds, which `Table.preparation` turns into features. Features of `read_data` and
 `read_rows` are columns of numbers or booleans without missing values; they are float32 where that is their common type.

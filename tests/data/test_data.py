@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-import ltr.data.named
 from ltr.data import DataError, Dataset, dataset_names, gaussians, half_split, load, read_data, read_rows, read_texts
 from ltr.data.named import FILES, LISTS_BY_QUERY
 from tests.paths import DATA
@@ -122,8 +121,6 @@ def test_facts_cover_every_file():
     assert {name for name, *_ in FACTS} | by["statsmodels"] == set(FILES)
     named = ("gaussians", "theorem1", "roc_standin", "grouped", *FILES, *by["sklearn"], *LISTS_BY_QUERY)
     assert (len(dataset_names()), set(dataset_names())) == (len(named), set(named))
-    for name in dataset_names():
-        assert f"\n{name} " in ltr.data.named.__doc__, name
 
 
 @pytest.mark.parametrize(("name", "package", "n", "d", "n_pos"), INSTALLED)
