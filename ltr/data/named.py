@@ -138,16 +138,17 @@ def _find(
     if given and not Path(given).expanduser().is_dir():
         raise DataError(f"{'LTR_DATA' if data_dir is None else 'data_dir'} must be a directory, got {given!r}")
     if not given or not path.is_file():
-        copy = _installed_copy(installed) if installed else None
-        package = ", or install the package statsmodels, which holds this one" if installed else ""
-        if copy is None and not given:
+        package = importlib.util.find_spec("statsmodels") if installed else None
+        hint = ", or install the package statsmodels, which holds this one" if installed else ""
+        if package is not None and package.origin is not None:
+            path = Path(package.origin).parent / "datasets" / installed
+        elif given:
+            raise DataError(f"{path}: no such file; data set {name} was found at {source}{hint}")
+        else:
             raise DataError(
                 f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or "
-                f"pass data_dir{package} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
+                f"pass data_dir{hint} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
             )
-        if copy is None:
-            raise DataError(f"{path}: no such file; data set {name} was found at {source}{package}")
-        path = copy
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != sha256:
         raise DataError(
@@ -155,16 +156,6 @@ def _find(
             f"restore it from {source}, or read it with read_data"
         )
     return path
-
-
-def _installed_copy(file: str) -> Path | None:
-    """Return a file of statsmodels' data sets, where that package is installed."""
-    package = importlib.util.find_spec("statsmodels")
-    for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        path = Path(folder) / "datasets" / file
-        if path.is_file():
-            return path
-    return None
 
 
 def _abalone(table: pd.DataFrame) -> pd.DataFrame:
