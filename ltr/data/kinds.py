@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.columns import Column, spellings, yes_of
+from ltr.data.columns import MOSTLY, Column, spellings, yes_of
 from ltr.data.forms import ISO, STRICT, DateForm, Form, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
@@ -48,7 +48,6 @@ _MEAN = " (mean label)"  # end of the name of a feature of mean labels
 _DRAWN = 10.0  # rows with the mean of all that are added to those of each value
 _FEW = 10  # rows, below which values that are all new say nothing about how they are written
 _ID_NAME = re.compile(r"(?i:(^|.*[\W_])(id|uuid|guid))|.*[a-z0-9](Id|ID)")
-_MOSTLY = 0.8  # least share of numbers or dates in a column whose other texts are taken for mistakes
 _DIFFERENT = 0.5  # share of different texts above which a column names rows
 _STRAYS = 20  # largest number of different texts among numbers that are taken for words for a missing value
 _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a numbering
@@ -125,12 +124,8 @@ def kind_of(
         "column 'paid' is read as numbers in $, '-' as missing"
     """
     missing = column.missing
-    if column.nested:
-        return _unclear(column.nested, _drop(column))
     if missing.all():
         return Kind("empty", "no value in any row")
-    if column.durations:
-        return _unclear(f"column {column.name!r} holds durations: turn them into numbers in the table", _drop(column))
     if asked is not None and asked not in ("number", "category", "yes/no"):
         return _dated(column, [DateForm((asked,), first_year)])
     if asked in ("category", "yes/no"):
@@ -153,7 +148,7 @@ def kind_of(
         column = column.read_as(replace(column.form, bare=True))
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
-    if asked == "number" or column.share() >= _MOSTLY:
+    if asked == "number" or column.share() >= MOSTLY:
         row, cell = column.first_other()
         form = column.form or NumberForm(".")
         what = form.describe() if form.unit or form.decimal == "," else "numbers"
@@ -167,7 +162,7 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
     kind = _in_format(column, date_format, first_year) or _dates(column, date_format, first_year)
     if kind is not None:
         return kind
-    if column.durations or column.share() < _MOSTLY:
+    if column.share() < MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
         return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
     return kind_of(column, "number")
@@ -269,9 +264,7 @@ def _dates(column: Column, date_format: str | None, first_year: int | None) -> K
     """Return the kind of a column of dates, or the problem of one of mostly dates; None for any other column."""
     forms = column.date_forms(first_year)
     forms = [form for form in forms if date_format in form.formats] or forms
-    if not forms or column.read_as(forms[0]).share() < _MOSTLY:
-        return None
-    return _dated(column, forms)
+    return _dated(column, forms) if forms else None
 
 
 def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
@@ -354,8 +347,7 @@ class Encoding(_Formed, ABC):
 
     def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
         """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
-        column = self.read(column)
-        return Problem(column.nested) if column.nested else self._problem(column, new_values=new_values)
+        return self._problem(self.read(column), new_values=new_values)
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
