@@ -55,8 +55,9 @@ and all others as 0
     elif given is not None:
         near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
         found = next((text for text in counts if near and text.lower() == near[0]), None)
-        ways = _positive(counts) if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
-        problems.append(Problem(f"{where} has no label {given!r}; it has {listed(counts)}", ways))
+        near_one = () if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
+        rule = f"{where} has no label {given!r}; it has {listed(counts)}"
+        problems.append(Problem(rule, near_one or _positive(counts)))
     elif column.numbers is None and len(counts) == 1:
         problems.append(_one_class(where, counts))
     elif column.numbers is None and len({text.casefold() for text in counts}) <= 2 and spellings(counts):

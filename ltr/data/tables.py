@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
@@ -249,6 +249,7 @@ def table_of(given: GivenTable, roles: Roles, kinds: Mapping[str, Kind] | None =
     kinds = {name: kinds[name] for name in names}
     # dates stay as they are written, for pages and conditions
     columns = columns | {name: kind.read(columns[name]) for name, kind in kinds.items() if not kind.is_date}
+    given = replace(given, columns=columns)  # so that nothing is kept twice
     if kept is not None:
         columns = {name: column.take(kept) for name, column in columns.items()}
     return Table(given, roles, columns, kinds, notes=tuple(notes), problems=tuple(found), **by_row)
