@@ -358,11 +358,6 @@ def _kinds(candidates: Mapping[str, Column], roles: Roles) -> tuple[dict[str, Ki
     return kinds, found
 
 
-def _of_numbers(names: Collection[str]) -> bool:
-    """Return whether a third of the names, at least, are numbers: those of a table without a line of names."""
-    return 3 * sum(map(is_number, names)) >= len(names) > 0
-
-
 def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list[str], list[Problem]]:
     """Return the columns that may become features, and the problems with names that the user gave."""
     if isinstance(roles.drop, str):
@@ -370,7 +365,8 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     if roles.features is not None:
         feature_names(roles.features)
     found = []
-    hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
+    no_names = 3 * sum(map(is_number, columns)) >= len(columns) > 0  # a third or more of them are numbers
+    hint = "; the first line must hold the column names" if no_names else ""
     for role in ("label", *COLUMN_ROLES):
         if (name := getattr(roles, role)) is not None and name not in columns:
             found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
@@ -401,18 +397,15 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     return [name for name in roles.features if name in columns and name not in used], found
 
 
-def format_of(path: TablePath) -> FormatName:
+def format_of(path: TablePath, given: FormatName = "auto") -> FormatName:
     """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
+    if given not in get_args(FormatName):
+        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {given!r}")
+    if given != "auto":
+        return given
     if Path(path).suffix.lower() in BINARY_SUFFIXES or not has_text(path):
         return "table"
     return "svmlight" if looks_like_svmlight(path) else "table"
-
-
-def is_table(path: TablePath, name: FormatName = "auto") -> bool:
-    """Return whether a file is a table."""
-    if name not in get_args(FormatName):
-        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
-    return (format_of(path) if name == "auto" else name) == "table"
 
 
 def read_data(
@@ -453,7 +446,7 @@ def read_data(
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
     roles = Roles(label, positive, query, drop, features)
-    if is_table(path, format):
+    if format_of(path, format) == "table":
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         given = open_table(path, ids=query, is_feature=roles.may_be_feature)
@@ -477,7 +470,7 @@ def read_rows(
 
     A table must have all features, in a sparse file missing ones are 0.
     """
-    if is_table(path, format):
+    if format_of(path, format) == "table":
         given = open_table(path, ids=query, is_feature=set(features).__contains__)
         return features_of(given.columns, given.where, features), given.queries(query)
     return read_svmlight_rows(path, features, dtype=dtype)

@@ -22,7 +22,7 @@ from ltr.data.dataset import Features, checked_names, labels_agree
 from ltr.data.kinds import Kind, MeanEncoding, encode
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
-from ltr.data.tables import is_table
+from ltr.data.tables import format_of
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 
@@ -303,41 +303,34 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     """
     y, qid = data.y, data.qid
     times = data.times if isinstance(data, Table) else None
+    groups = data.group_numbers if isinstance(data, Table) and times is None else None
     if times is not None and times.numbers.min() == times.numbers.max():
         rule = f"all rows have the time {times.span}, which cannot be split; give the test set as data.test_path"
         raise DataError(f"data.time: {rule}")
-    groups = data.group_numbers if isinstance(data, Table) and times is None else None
-    if qid is not None and qid.max() < 1:
-        raise DataError("data: a single query cannot be split; give the test set as data.test_path")
-    if groups is not None and groups.max() < 1:
-        raise DataError("data.group: a single group cannot be split; give the test set as data.test_path")
+    for key, what, known in (("data", "query", qid), ("data.group", "group", groups)):
+        if known is not None and known.max() < 1:
+            raise DataError(f"{key}: a single {what} cannot be split; give the test set as data.test_path")
+    advice = "change data.split_seed or data.train_fraction"
     units = qid if groups is None else groups
     n = len(y) if units is None else int(units.max()) + 1
-    # unit after unit, each in the order of the file
-    by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
-    parts, advice = [], "change data.split_seed or data.train_fraction"
-    order = np.concatenate(half_split(n, seed))
-    divided = np.split(order, [int(n * train_fraction)])
+    divided = np.split(np.concatenate(half_split(n, seed)), [int(n * train_fraction)])
+    parts = divided
     if times is not None:
         later = blocks_of(times.numbers, [train_fraction])
-        divided, by_unit = [np.flatnonzero(later == 0), np.flatnonzero(later)], None
-        advice = "change data.train_fraction"
-    for name, members in zip(("training", "test"), divided, strict=True):
-        rows = members
-        if by_unit is not None:
-            rows = np.concatenate([by_unit[unit] for unit in members]) if len(members) else members[:0]
+        parts, advice = [np.flatnonzero(later == 0), np.flatnonzero(later)], "change data.train_fraction"
+    elif units is not None:  # unit after unit, each in the order of the file
+        by_unit = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
+        parts = [np.concatenate([np.empty(0, np.int64), *(by_unit[unit] for unit in some)]) for some in divided]
+    for name, rows, members in zip(("training", "test"), parts, divided, strict=True):
+        if len(rows) and not labels_agree(y[rows], None if qid is None else qid[rows]):
+            continue
         if qid is None:
-            has_a_pair = len(np.unique(y[rows])) > 1
             found = f"only label {y[rows[0]]}" if len(rows) else "no rows"
             of = f"{len(rows)} of {len(y)} rows, {int((y > 0).sum())} positive in all"
         else:
-            has_a_pair = len(rows) > 0 and not labels_agree(y[rows], qid[rows])
             found, of = "no query with two different labels", f"{len(np.unique(qid[rows]))} of {qid.max() + 1} queries"
-            if groups is not None:
-                of = f"{len(members)} of {n} groups"
-        if not has_a_pair:
-            raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
-        parts.append(rows)
+            of = of if groups is None else f"{len(members)} of {n} groups"
+        raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
     return parts
 
 
@@ -388,7 +381,7 @@ def _sha256(*sets: Dataset) -> str:
 
 
 def _is_own_table(options: DataConfig) -> bool:
-    return options.path is not None and is_table(options.path, options.format)
+    return options.path is not None and format_of(options.path, options.format) == "table"
 
 
 def _load(options: DataConfig) -> Source:
