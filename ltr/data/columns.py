@@ -245,7 +245,16 @@ class Column:
         found = [text for text, rows in self.counts.items() if rows >= least]
         return sorted(found, key=lambda text: (-self.counts[text], text))[:most]
 
-    # dates
+    def typical_row(self) -> int:
+        """Return a row whose cell is typical: missing, the lower median, or the most frequent text."""
+        empty = np.flatnonzero(self.missing)
+        if 2 * len(empty) > len(self):
+            return int(empty[0])
+        if (numbers := self.numbers) is not None:
+            known = np.flatnonzero(~np.isnan(numbers))
+            return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
+        text = max(self.counts, key=lambda text: (self.counts[text], text))
+        return int(np.flatnonzero(self.texts == text)[0])
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
         """Return the forms in which most cells are dates; several where day and month could be swapped."""

@@ -339,12 +339,6 @@ class Encoding(_Formed, ABC):
         found, missing = self._nodes(graph)
         return [*found, *([graph.cast(missing)] if self.missing else [])]
 
-    def typical_row(self, column: Column) -> int:
-        """Return a row whose cell is typical: missing, the lower median, or the most frequent text."""
-        column = self.read(column)
-        empty = np.flatnonzero(column.missing)
-        return int(empty[0]) if 2 * len(empty) > len(column) else self._typical_row(column)
-
     def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
         """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
         return self._problem(self.read(column), new_values=new_values)
@@ -387,10 +381,6 @@ class Encoding(_Formed, ABC):
         """Return the features as values of a graph, and where the column is missing."""
 
     @abstractmethod
-    def _typical_row(self, column: Column) -> int:
-        """Return the row of the typical one among the cells that are not missing."""
-
-    @abstractmethod
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         """Return what is wrong with a column that is read."""
 
@@ -422,12 +412,6 @@ class NumberEncoding(Encoding):
     def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
         numbers, missing = graph.numbers(self.column, date=self.is_date)
         return [graph.op("Where", missing, graph.constant(float(self.median)), numbers)], missing
-
-    def _typical_row(self, column: Column) -> int:
-        numbers = column.numbers
-        assert numbers is not None
-        known = np.flatnonzero(~np.isnan(numbers))
-        return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
 
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         numbers = column.numbers
@@ -495,10 +479,6 @@ class CategoryEncoding(Encoding):
             known = graph.texts_are(self.column, [self.reference, *self.values])
             found.append(graph.op("Not", graph.op("Or", missing, known)))
         return [graph.cast(value) for value in found], missing
-
-    def _typical_row(self, column: Column) -> int:
-        text = max(column.counts, key=lambda text: (column.counts[text], text))
-        return int(np.flatnonzero(column.texts == text)[0])
 
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         new, rows = self._unseen(column)
