@@ -113,8 +113,9 @@ def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, lis
         parts = parts_of_card(table, config.seed, test)
         if (left := len(parts.get("training", ()))) < 2:
             raise ValueError(f"a card needs 2 training rows at least, got {left} of {len(y)}: lower --test")
+        asked = asked_columns(table.kinds)
         listed = [
-            Listed(used, asked_columns(table, rows, table.kinds), table.own(rows), table.in_file(rows))
+            Listed(used, {name: table.columns[name].take(rows) for name in asked}, table.own(rows), table.in_file(rows))
             for used, rows in parts.items()
         ]
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LABEL_NAMES = ("label", "target", "outcome", "class", "y", "response", "relevance")
+_MOST_LABELS = 10  # different values of a column that could be the label
 _SHOWN = 3  # values of a column that are shown
 
 
@@ -173,14 +174,10 @@ def columns_table(columns: Sequence[Understood]) -> RenderableType:
 def label_candidates(table: Table) -> list[str]:
     """Return the columns that could be the label: those of two values, the likeliest alone where one is likely."""
     graded = table.queries is not None
-    found = [name for name, one in table.candidates.items() if _could_be_label(one, graded)]
+    few = {name: one for name, one in table.candidates.items() if one.different <= _MOST_LABELS}
+    found = [name for name, one in few.items() if labels_of(one, graded=graded).values is not None]
     named = [name for name in found if name.lower() in _LABEL_NAMES]
     return named if len(named) == 1 else found
-
-
-def _could_be_label(column: Column, graded: bool) -> bool:
-    few = column.numbers is None or not graded or column.different <= 10
-    return few and column.different <= 10 and labels_of(column, graded=graded).values is not None
 
 
 def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool = False) -> tuple[Path, Checked]:

@@ -273,11 +273,6 @@ class DateForm:
         """Return what a cell must be, as a message says it."""
         return f"dates ({' or '.join(self.formats)})"
 
-    @property
-    def two_digits(self) -> bool:
-        """Whether a format has years of two digits."""
-        return any("%y" in form for form in self.formats)
-
 
 Form = NumberForm | DateForm | Literal["text"]
 """How the cells of a column are read: as numbers, as dates, or as texts."""

@@ -275,7 +275,8 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
         rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
         return _with_strays(column, rule, read.others())
-    if len(forms) == 1 and forms[0].two_digits and forms[0].first_year is None:
+    two_digits = any("%y" in form for form in forms[0].formats)
+    if len(forms) == 1 and two_digits and forms[0].first_year is None:
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
         way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)

@@ -22,7 +22,7 @@ def write(tmp_path, text, name="table.csv"):
 
 def test_dataset_counts_and_dtypes():
     data = Dataset("toy", [[1, 2], [3, 4], [5, 6]], [True, False, False], ["a", "b"])
-    assert (data.n, data.d, data.n_pos, data.n_neg, data.feature_names) == (3, 2, 1, 2, ("a", "b"))
+    assert (data.n, data.d, data.n_pos, data.feature_names) == (3, 2, 1, ("a", "b"))
     assert data.X.dtype == np.float64
     assert data.y.dtype == np.int64
     assert data.X.flags.c_contiguous
