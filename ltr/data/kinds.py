@@ -182,16 +182,11 @@ def kinds_of(
     constants.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
-    if is_plain(columns) and set(asked.values()) <= {"number"}:
+    if all(column.plain for column in columns.values()) and set(asked.values()) <= {"number"}:
         return {name: _number(column, wanted=True) for name, column in columns.items()}
     dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
     named = set(wanted)
     return {name: kind_of(column, asked.get(name), wanted=name in named, **dates) for name, column in columns.items()}
-
-
-def is_plain(columns: Mapping[str, Column]) -> bool:
-    """Return whether all columns are stored as numbers or booleans, none of them missing."""
-    return all(column.plain for column in columns.values())
 
 
 def _unclear(rule: str, *remedies: Remedy) -> Kind:

@@ -33,7 +33,7 @@ from ltr.data.dataset import (
     feature_names,
 )
 from ltr.data.forms import NumberForm
-from ltr.data.kinds import Kind, is_plain, kind_of, kinds_of
+from ltr.data.kinds import Kind, kind_of, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
@@ -83,7 +83,7 @@ class Roles:
         return name not in {*self.drop, self.label, *(getattr(self, role) for role in COLUMN_ROLES)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A labelled table as it is, and what its columns are."""
 
@@ -116,10 +116,6 @@ class Table:
         """Return the numbers in the file, from 0, of some rows of the table."""
         return rows if self.rows is None else self.rows[rows]
 
-    def own(self, rows: NDArray[np.intp]) -> pd.DataFrame:
-        """Return all columns of some rows as the file has them."""
-        return self.given.own().iloc[self.in_file(rows)]
-
     @property
     def error(self) -> TableError | None:
         """All problems as one error; None without any."""
@@ -138,7 +134,7 @@ class Table:
     @cached_property
     def plain(self) -> bool:
         """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
-        return is_plain(self.candidates) and all(kind.is_number for kind in self.kinds.values())
+        return all(self.columns[name].plain and kind.is_number for name, kind in self.kinds.items())
 
     @property
     def y(self) -> NDArray[Any]:

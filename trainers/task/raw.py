@@ -63,10 +63,14 @@ def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
     return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
 
 
-def own_rows(split: Split) -> list[pd.DataFrame]:
+def own_rows(split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return all columns of the training set and of the test set as the file or frame has them."""
-    parts = (part for _, part in split.parts)
-    return [_features_and_label(split, one) if one.table is None else one.table.own(one.rows) for one in parts]
+    if split.tables is None:
+        return _features_and_label(split, split.train), _features_and_label(split, split.test)
+    table, other = split.tables
+    train = table.given.own()
+    test = train if other is table else other.given.own()
+    return train.iloc[table.in_file(split.train.rows)], test.iloc[other.in_file(split.test.rows)]
 
 
 def test_rows(split: Split) -> pd.DataFrame:
