@@ -277,7 +277,7 @@ def _of_rows(given: GivenTable, roles: Roles, names: Sequence[str], found: list[
     queries = read("query", ids) if roles.query is not None else given.queries(None)
     graded = roles.graded or queries is not None or roles.query is not None
     labels: Labels | None = None
-    if (column := columns.get(str(roles.label))) is not None:
+    if roles.label is not None and (column := columns.get(roles.label)) is not None:
         if roles.unlabelled and 0 < int(column.missing.sum()) < len(column):
             kept = np.flatnonzero(~column.missing)
         labels = _labels_in(rest(column), roles, graded=graded)
