@@ -172,10 +172,9 @@ class UntrustedError(ValueError):
 
 @contextlib.contextmanager
 def trusting(allowed: bool) -> Iterator[None]:
-    """Return a context in which code that files and texts name by import path may be run, or may not be.
+    """Return a context in which code that files and texts name by import path may be run, as outside, or may not be.
 
-    Outside of any it may be. Where a file comes from somebody else, ``with trusting(False)`` makes `imported` raise
-    UntrustedError before anything is imported.
+    ``with trusting(False)``, `imported` raises UntrustedError before anything is imported.
     """
     before = _TRUSTED.set(allowed)
     try:
@@ -190,10 +189,7 @@ def is_trusting() -> bool:
 
 
 def imported(what: str, module: str) -> ModuleType:
-    """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`.
-
-    Within ``trusting(False)`` nothing is imported, and UntrustedError is raised.
-    """
+    """Import the module of a name such as ``mymodule:MyLoss``; the ValueError of one that fails begins with `what`."""
     if not is_trusting():
         advice = "add --trust if you trust whoever wrote it"
         raise UntrustedError(f"{what:.80}: would run the code of {_place_of(module)}; {advice}")
@@ -221,10 +217,6 @@ def nearest(word: str, known: Iterable[str], elsewhere: Mapping[str, str] | None
     """Return `` (did you mean 'top_k'?)`` for a near miss of a known word, else an empty text.
 
     `elsewhere` has words of other libraries, in lower case without underscores, and what they are called here.
-
-    Examples:
-        >>> nearest("Rank_SVM", ["ranknet", "hinge"], {"ranksvm": "hinge"})
-        " (did you mean 'hinge'?)"
     """
     match = (elsewhere or {}).get(word.lower().replace("_", ""))
     if not match:
@@ -292,9 +284,6 @@ def named_object(what: str, path: str) -> Any:  # noqa: ANN401 (a class or any o
 
 
 def in_one_message(where: str, lines: Sequence[str], what: str) -> str:
-    """Return all that is wrong in one message, with a count of `what` the lines are where there are several.
-
-    `where` is the place, such as the path of a file; empty for nowhere in particular.
-    """
+    """Return all that is wrong in one message, after the place, with a count of `what` the lines are if several."""
     heading = f"{where}: " if where else ""
     return heading + "\n  ".join([f"{len(lines)} {what}", *lines] if len(lines) > 1 else lines)

@@ -138,13 +138,6 @@ def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
     """Return JSON with an entry on each line, and each innermost list or object, or object of one list, on one line.
 
     Raises ValueError for a number that is not finite.
-
-    Examples:
-        >>> print(json_text({"name": "age", "cuts": [40, 60]}), end="")
-        {
-         "name": "age",
-         "cuts": [40, 60]
-        }
     """
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     # texts are safe: JSON escapes their line breaks

@@ -104,15 +104,16 @@ def card_of_table(config: Config, test: float, table: Table) -> tuple[Found, lis
 
     Returned are the card, all rows, and notes on the table and on columns that are left out.
     """
-    y = table.target
+    y, own = table.target, table.given.own()
     try:
         parts = parts_of_card(table, config.seed, test)
         if (left := len(parts.get("training", ()))) < 2:
             raise ValueError(f"a card needs 2 training rows at least, got {left} of {len(y)}: lower --test")
-        listed = [
-            Listed(used, asked_columns(table, rows, table.kinds), table.own(rows), table.in_file(rows))
-            for used, rows in parts.items()
-        ]
+        asked = asked_columns(table.kinds)
+        listed = []
+        for used, members in parts.items():
+            columns, numbers = {name: table.columns[name].take(members) for name in asked}, table.in_file(members)
+            listed.append(Listed(used, columns, own.iloc[numbers], numbers))
         rows = [(part.table, y[members]) for part, members in zip(listed, parts.values(), strict=True)]
         whole = table.columns if config.card.demands else {}
         beside = {name: column.take(parts["training"]) for name, column in whole.items()}

@@ -401,7 +401,7 @@ def explain(arguments: argparse.Namespace) -> None:
         return
     console = _stdout()
     for row in rows:
-        console.print(table_of(explanation, row, read.dates))
+        console.print(table_of(explanation, row))
         if ranges is not None and row in listed:
             console.print(f"{ranges.of_row(row)}\n", highlight=False, markup=False)
     if ranges is not None:

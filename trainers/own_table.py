@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ltr.data import DataError, Reading, Roles, Table, TableError, format_of, read_raw_table
-from ltr.data.columns import Column, spellings
-from ltr.data.dataset import differ_in_lists
+from ltr.data.columns import Column
 from ltr.data.forms import date_at
 from ltr.data.kinds import Encoding, Kind, MeanEncoding, encode, encodings_of, kind_of
 from ltr.data.labels import labels_of, note_on_leaks
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 _LABEL_NAMES = ("label", "target", "outcome", "class", "y", "response", "relevance")
+_MOST_LABELS = 10  # different values of a column that could be the label
 _SHOWN = 3  # values of a column that are shown
 
 
@@ -84,7 +84,7 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
     table = read_raw_table(path, roles, reading)
     y = None if table.labels is None or table.labels.values is None else table.y.astype(np.float64)
     encodings, _ = encodings_of(table.columns, table.kinds, y)
-    notes = (*table.notes, *_notes_on_spellings(table))
+    notes = table.notes
     if table.error is None and encodings and y is not None:
         # the mean labels of a row would have its own
         own = [one for one in encodings if not isinstance(one, MeanEncoding)]
@@ -134,13 +134,6 @@ def _short(text: str) -> str:
     return text if len(text) <= 20 else f"{text[:17]}..."
 
 
-def _notes_on_spellings(table: Table) -> Iterator[str]:
-    """Yield a note on each category of which values differ only in capital letters."""
-    for name, kind in table.kinds.items():
-        if kind.name == "category" and (alike := spellings(table.columns[name].counts)):
-            yield f"column {name!r}: {alike} differ only in capital letters, and are values of their own"
-
-
 def _about(table: Table) -> Iterator[tuple[str, str]]:
     """Yield what is known of the labels, weights and times of a table: role and text."""
     roles, labels, weights, times = table.roles, table.labels, table.weights, table.times
@@ -181,14 +174,10 @@ def columns_table(columns: Sequence[Understood]) -> RenderableType:
 def label_candidates(table: Table) -> list[str]:
     """Return the columns that could be the label: those of two values, the likeliest alone where one is likely."""
     graded = table.queries is not None
-    found = [name for name, one in table.candidates.items() if _could_be_label(one, graded)]
+    few = {name: one for name, one in table.candidates.items() if one.different <= _MOST_LABELS}
+    found = [name for name, one in few.items() if labels_of(one, graded=graded).values is not None]
     named = [name for name in found if name.lower() in _LABEL_NAMES]
     return named if len(named) == 1 else found
-
-
-def _could_be_label(column: Column, graded: bool) -> bool:
-    few = column.numbers is None or not graded or column.different <= 10
-    return few and column.different <= 10 and labels_of(column, graded=graded).values is not None
 
 
 def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool = False) -> tuple[Path, Checked]:
@@ -251,10 +240,5 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     rows = checked.rows if table.queries is None else int(np.median(np.unique(table.queries, return_counts=True)[1]))
     yield f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"
     yield 'statistic = "dcg"  # what makes a good list'
-    weights = table.weights if checked.error is None else None
-    if weights is not None:
-        none = (table.y == 0) & (weights > 0)
-        if differ_in_lists(weights[none], None if table.qid is None else table.qid[none]):
-            yield "enabled = false  # ranks count rows, so that here all rows of label 0 must have the same weight"
     yield "time_limit = 60  # seconds for the exact search"
     yield ""

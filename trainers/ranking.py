@@ -30,7 +30,7 @@ from ltr.weight_constraints import WeightConstraints, read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
-from trainers.task.data import Labels, Part, repeated_rows, whole_table
+from trainers.task.data import Labels, Part, whole_table
 from trainers.task.options import findings_of_columns, follow_labels
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-_FEW = 100  # one repeated row in so many is left unsaid
 _PRICED = 2_000  # rows up to which the price of constraints is stated without being asked for
 
 NEW = "new"
@@ -91,9 +90,7 @@ def name_of(where: str) -> str:
 def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None) -> Given:
     """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new".
 
-    Raises:
-        ConfigError: a config that names no table.
-        DataError: everything that keeps the tables from being used, or no number of visits.
+    A DataError names everything that keeps the tables from being used, or the lack of a number of visits.
     """
     frames, data = frames or {}, config.data
     if data.path is None or data.file_format == "svmlight":
@@ -104,12 +101,11 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
     features = None if data.features is None else tuple(dict.fromkeys([*data.features, *today]))
     roles = replace(data.roles, unlabelled=True, numbers=numbers, features=features)
     table = read_raw_table(frames.get("path", str(data.path)), roles, data.reading)
-    problems = [] if config.answer.visits is not None else [Problem(_NO_VISITS)]
-    if problems := [*problems, *problems_of_answer(table, config)]:
-        about = [f"{name!r}" for name in today]  # said better already
-        kept = [one for one in table.problems if not any(name in one.text.partition(";")[0] for name in about)]
-        table = replace(table, problems=(*kept, *problems))
-    table.check()
+    problems = [*table.problems, *problems_of_answer(table, config)]
+    if config.answer.visits is None:
+        rule = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
+        problems.append(Problem(rule))
+    replace(table, problems=tuple(problems)).check()
     table, config = _without_ids(table, config)
     config = follow_labels(config, Labels(table.queries is not None, bool(table.y.max() > 1)))
     if table.labels is not None and table.labels.positive is not None:
@@ -119,9 +115,6 @@ def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None)
         encodings = encodings_of(table.columns, table.kinds, table.y.astype(np.float64))[0]
         check_rows(raw, encodings, config.answer.id, new_values=config.answer.new_values)
     return Given(config, table, raw)
-
-
-_NO_VISITS = "the number of rows that you can visit is needed: --visits K, or answer.visits in a config"
 
 
 def problems_of_answer(table: Table, config: Config) -> Iterator[Problem]:
@@ -360,7 +353,7 @@ def learned_from(
     encodings, names = _encodings(ranker), ranker.feature_names_in_.tolist()
     if table is None:
         columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
-        where, hit, notes, warnings = str(config.data.name or config.data.path), "a label above 0", [], []
+        where, hit, notes = str(config.data.name or config.data.path), "a label above 0", []
     else:
         columns, where, hit = table.columns, table.where, hit_of(table)
         unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
@@ -368,7 +361,6 @@ def learned_from(
         left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
         reasons = {**dict.fromkeys(config.data.drop, "dropped"), **left_out}.items()
         notes += [f"not used: {', '.join(f'{name} ({reason})' for name, reason in reasons)}"] if reasons else []
-        warnings = _about_repeats(table)
     labels = part.y if test is None else np.concatenate([part.y, test.y])
     first = getattr(ranker, "base_", ranker)
     return Learned(
@@ -385,7 +377,6 @@ def learned_from(
         (
             *warnings_of(evidence, getattr(first, "comparison_", None), tested=test is not None),
             *_about_columns(part.X, part.y, names),
-            *warnings,
         ),
         tuple(notes),
         tuple(_told(check) for check in check_constraints(ranker) if check.holds),
@@ -435,13 +426,6 @@ def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator
             yield f"{one.what} is {one.value(scores):.3g} on this list: {one.text} is met on the labelled rows alone."
 
 
-def _about_repeats(table: Table) -> list[str]:
-    if _FEW * (repeats := repeated_rows(table)) < len(table.y) or not repeats:
-        return []
-    rows = "1 row is an exact copy of another" if repeats == 1 else f"{repeats:,} rows are exact copies of others"
-    return [f"{rows}: a copy may be tested by a model that has learned from it. Take the copies out of the table."]
-
-
 def ranking_of(
     config: Config,
     ranker: Ranker,
@@ -454,14 +438,8 @@ def ranking_of(
 ) -> Ranking:
     """Return the ranking of some rows by a fitted ranker, which has its preparation.
 
-    Args:
-        config: the config; `answer.visits` is the number of visits.
-        ranker: the ranker.
-        evidence: labelled rows with scores of fits that have not seen them.
-        learned: what there is to say about them.
-        raw: the rows to rank.
-        features: their features; made from the rows by default.
-        free: a ranker that was fitted without the constraints, and its evidence.
+    The evidence is labelled rows with scores of fits that have not seen them, `features` are those of the rows to rank,
+    made from them by default, and `free` is a ranker that was fitted without the constraints, with its evidence.
     """
     from ltr.answer import Rows, cell_text, make_answer
 

@@ -22,14 +22,7 @@ def number(value: float | None, form: str | None = None) -> str:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int | None = None) -> str:
-    """Return a table as GitHub reads it; columns after the first `left` hold numbers, aligned to the right.
-
-    Examples:
-        >>> print(markdown_table(["method", "dcg"], [["ranknet", "3.1"]], left=1))
-        | method | dcg |
-        | --- | ---: |
-        | ranknet | 3.1 |
-    """
+    """Return a table as GitHub reads it; columns after the first `left` hold numbers, aligned to the right."""
     texts = len(header) if left is None else left
     rule = ["---"] * texts + ["---:"] * (len(header) - texts)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))

@@ -57,7 +57,7 @@ def typical_cells(columns: Mapping[str, Column], encodings: Sequence[Encoding]) 
     found, at = [], 0
     for one in encodings:
         column = one.read(columns[one.column])
-        cell = column.take(np.array([one.typical_row(column)]))
+        cell = column.take(np.array([column.typical_row()]))
         found.append(Typical(one.column, cell_text(cell, 0), at, tuple(one.features(cell)[0].tolist())))
         at += len(one.names)
     return tuple(found)

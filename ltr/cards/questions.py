@@ -240,9 +240,7 @@ class Questions(TransformerMixin, BaseEstimator):
         """Yield all questions about a column of the training rows."""
         name, numbers = column.name, column.numbers
         cuts = self.cuts.get(name, _CUTS) if isinstance(self.cuts, Mapping) else self.cuts
-        if column.nested:
-            raise ValueError(column.nested)
-        if column.durations or column.date_forms(1930):
+        if column.date_forms(1930):
             raise ValueError(
                 f"column {name!r} must hold numbers, texts or booleans, not dates, got {next(iter(column.counts))}: "
                 "turn it into a number, such as days before today or the month, or drop it"

@@ -13,8 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from ltr.data.dataset import DataError, Dataset, half_split
-from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
-from ltr.data.named import dataset_names, load, load_test
+from ltr.data.named import dataset_names, gaussians, grouped, load, load_test, roc_standin, theorem1
 from ltr.data.problems import TableError
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import Reading, read_columns, read_texts

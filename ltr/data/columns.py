@@ -7,7 +7,6 @@ A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone o
 
 from __future__ import annotations
 
-import datetime
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -32,12 +31,14 @@ from ltr.data.forms import (
     is_plain_number,
 )
 
+MOSTLY = 0.8
+"""Least share of numbers or dates in a column whose other texts are taken for mistakes."""
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
 
 class Column:
-    """A column of a table: which cells are missing, and the others as numbers, texts or dates.
+    """A column of a table: which cells are missing, and the others as numbers (durations in days), texts or dates.
 
     Args:
         name: name of the column.
@@ -65,6 +66,8 @@ class Column:
         series = values if isinstance(values, pd.Series) else pd.Series(_cells(values), copy=False)
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
+        if pd.api.types.is_timedelta64_dtype(series.dtype):
+            series = series / pd.Timedelta(days=1)
         if not isinstance(series.index, pd.RangeIndex) or series.index.start != 0 or series.index.step != 1:
             series = series.reset_index(drop=True)
         self.name, self._series, self._decimal, self._given = name, series, decimal, form
@@ -118,7 +121,7 @@ class Column:
     @cached_property
     def _missing_texts(self) -> BoolArray:
         dashes = self.form is not None and not self._not_numbers.any()
-        dash = [dashes and isinstance(cell, str) and is_dash(cell) for cell in self._cells]
+        dash = [dashes and is_dash(cell) for cell in self._cells]
         return np.array([*dash, True])[self._codes]
 
     @cached_property
@@ -126,7 +129,7 @@ class Column:
         """Whether all cells are numbers as programs write them, or booleans, and none is missing."""
         if self._given == "text" or self.missing.any():
             return False
-        plain = self._numeric or all(isinstance(cell, str) and is_plain_number(cell) for cell in self._cells)
+        plain = self._numeric or all(map(is_plain_number, self._cells))
         return plain and not self.ambiguous
 
     @property
@@ -164,6 +167,10 @@ class Column:
             return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._numbers_of_cells
 
+    @cached_property
+    def _numbers_of_cells(self) -> FloatArray | None:
+        return None if self._not_numbers.any() else np.append(self._numbers, np.nan)[self._codes]
+
     @property
     def stored(self) -> NDArray[Any] | None:
         """The cells as NumPy stores them, (n,), where that is as real numbers or booleans; None otherwise."""
@@ -172,23 +179,16 @@ class Column:
         stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and read
         return self._series.to_numpy() if stored else None
 
-    @cached_property
-    def _numbers_of_cells(self) -> FloatArray | None:
-        if not len(self._cells):
-            return np.full(len(self), np.nan)
-        return None if self._not_numbers.any() else np.append(self._numbers, np.nan)[self._codes]
-
     @property
     def codes(self) -> bool:
         """Whether some texts of digits have zeros in front, as the code 01234 has, and no number has a mark or sign."""
-        texts = [] if self._numeric else [cell.strip() for cell in self._cells if isinstance(cell, str)]
-        return any(map(is_code, texts)) and all(text.isdigit() or amount_of(text) is None for text in texts)
+        texts = [] if self._numeric else [cell for cell in self._cells if isinstance(cell, str)]
+        return any(map(is_code, texts)) and all(text.strip().isdigit() or amount_of(text) is None for text in texts)
 
     @property
     def dashes(self) -> list[str]:
         """The different cells that are dashes."""
-        cells = [] if self._numeric else self._cells
-        return [cell.strip() for cell in cells if isinstance(cell, str) and is_dash(cell)]
+        return [] if self._numeric else [cell.strip() for cell in self._cells if is_dash(cell)]
 
     @cached_property
     def _numbers(self) -> FloatArray:
@@ -202,7 +202,7 @@ class Column:
     def _not_numbers(self) -> BoolArray:
         found = np.isnan(self._numbers)
         if not isinstance(self._given, DateForm):
-            found &= np.array([not (isinstance(cell, str) and is_dash(cell)) for cell in self._cells], dtype=bool)
+            found &= ~np.array([is_dash(cell) for cell in self._cells], dtype=bool)
         return found
 
     # cells that are no numbers, or no dates of the form in which the column is read
@@ -245,21 +245,21 @@ class Column:
         found = [text for text, rows in self.counts.items() if rows >= least]
         return sorted(found, key=lambda text: (-self.counts[text], text))[:most]
 
-    # dates
-
-    @property
-    def durations(self) -> bool:
-        """Whether the cells are durations."""
-        import pandas as pd
-
-        return bool(
-            pd.api.types.is_timedelta64_dtype(self._series.dtype)
-            or (not self._numeric and any(isinstance(cell, datetime.timedelta) for cell in self._cells))
-        )
+    def typical_row(self) -> int:
+        """Return a row whose cell is typical: missing, the lower median, or the most frequent text."""
+        empty = np.flatnonzero(self.missing)
+        if 2 * len(empty) > len(self):
+            return int(empty[0])
+        if (numbers := self.numbers) is not None:
+            known = np.flatnonzero(~np.isnan(numbers))
+            return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
+        text = max(self.counts, key=lambda text: (self.counts[text], text))
+        return int(np.flatnonzero(self.texts == text)[0])
 
     def date_forms(self, first_year: int | None = None) -> list[DateForm]:
-        """Return the forms in which those of the cells are dates that look like dates."""
-        return [] if self._numeric else date_forms(self._cells, first_year)
+        """Return the forms in which most cells are dates; several where day and month could be swapped."""
+        forms = [] if self._numeric else date_forms(self._cells, first_year)
+        return forms if forms and self.read_as(forms[0]).share() >= MOSTLY else []
 
     # cells
 
@@ -269,23 +269,12 @@ class Column:
 
         try:
             codes, cells = pd.factorize(self._series)
-        except TypeError:  # lists and the like, which `nested` reports
+        except TypeError:  # lists and the like, which are texts
             codes, cells = pd.factorize(self._series.map(str))
-        kept = [not (isinstance(cell, str) and is_nothing(cell)) for cell in cells]
+        kept = [not is_nothing(cell) for cell in cells]
         if not all(kept):
             codes = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)[codes]
         return codes, [cell for cell, keep in zip(cells, kept, strict=True) if keep]
-
-    @cached_property
-    def nested(self) -> str:
-        """What is wrong with a column that holds lists or other tables; empty for all others."""
-        if self._numeric or self._series.dtype != object:
-            return ""
-        row = next((row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED)), None)
-        if row is None:
-            return ""
-        given = f"{self._series.iloc[row]!r:.60} in row {row + 1}"
-        return f"column {self.name!r} must hold one number, text or date in each cell, got {given}"
 
     @property
     def _codes(self) -> NDArray[np.intp]:
@@ -296,9 +285,6 @@ class Column:
     def _cells(self) -> list[Any]:
         """The different cells, without those that are blank or stand for nothing."""
         return self._factorized[1]
-
-
-_NESTED = (list, tuple, dict, set, np.ndarray)
 
 
 def columns_of(

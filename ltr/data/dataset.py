@@ -110,11 +110,6 @@ class Dataset:
         return int((self.y > 0).sum())
 
     @property
-    def n_neg(self) -> int:
-        """Number of negatives."""
-        return self.n - self.n_pos
-
-    @property
     def n_queries(self) -> int:
         """Number of lists: the number of queries, or 1 without queries."""
         return 1 if self.qid is None else len(np.unique(self.qid))

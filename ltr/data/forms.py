@@ -96,15 +96,14 @@ NOTHING: tuple[str, ...] = (
 """Texts that stand for missing values in all tables, as in pandas."""
 
 
-def is_nothing(text: str) -> bool:
-    """Return whether a text is blank, or stands for a missing value."""
-    bare = text.strip()
-    return not bare or bare in NOTHING
+def is_nothing(cell: object) -> bool:
+    """Return whether a cell is a text that is blank, or stands for a missing value."""
+    return isinstance(cell, str) and (not (bare := cell.strip()) or bare in NOTHING)
 
 
-def is_dash(text: str) -> bool:
-    """Return whether a text is a dash, which among numbers stands for a missing one."""
-    return text.strip() in _DASHES
+def is_dash(cell: object) -> bool:
+    """Return whether a cell is a dash, which among numbers stands for a missing one."""
+    return isinstance(cell, str) and cell.strip() in _DASHES
 
 
 def is_code(text: str) -> bool:
@@ -112,9 +111,9 @@ def is_code(text: str) -> bool:
     return _CODE.fullmatch(text.strip()) is not None
 
 
-def is_plain_number(text: str) -> bool:
-    """Return whether a text is a number as programs write it, true or false."""
-    text = text.strip()
+def is_plain_number(cell: object) -> bool:
+    """Return whether a cell is a text that is a number as programs write it, true or false."""
+    text = cell.strip() if isinstance(cell, str) else ""
     return (_PLAIN.fullmatch(text) is not None and not _CODE.fullmatch(text)) or text.lower() in ("true", "false")
 
 
@@ -273,11 +272,6 @@ class DateForm:
     def describe(self) -> str:
         """Return what a cell must be, as a message says it."""
         return f"dates ({' or '.join(self.formats)})"
-
-    @property
-    def two_digits(self) -> bool:
-        """Whether a format has years of two digits."""
-        return any("%y" in form for form in self.formats)
 
 
 Form = NumberForm | DateForm | Literal["text"]

@@ -1,20 +1,8 @@
 """What the columns of a table are - numbers, categories, dates, ids - and the features that they become.
 
-===========  ==========================================================================================================
-kind         columns
-===========  ==========================================================================================================
-``number``   numbers and booleans, also with a unit such as % beside each of them
-``yes/no``   texts of two values
-``category`` texts of few values or many, and codes such as 01234
-``date``     dates, with times or without
-``id``       texts that mostly differ, whole numbers that run from 0 or 1 or rise from row to row, and whole
-             numbers or mostly different texts in columns whose name ends in ``id``: left out, for they name a row
-``constant`` one value in all rows: left out
-``empty``    no value in any row: left out
-===========  ==========================================================================================================
-
-All other columns are problems, which the user decides: texts among numbers, yes and no in several spellings, numbers
-and dates that can be read in two ways.
+A column is a number, yes/no (texts of two values), a category (texts of few values or many, and codes such as 01234) or
+a date; or it is an id, constant or empty and left out. All other columns are problems, which the user decides: texts
+among numbers, yes and no in several spellings, numbers and dates that can be read in two ways.
 
 What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
 `Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones, as docs/tables.md says.
@@ -42,7 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data.columns import Column, spellings, yes_of
+from ltr.data.columns import MOSTLY, Column, spellings, yes_of
 from ltr.data.forms import ISO, STRICT, DateForm, Form, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
@@ -60,7 +48,6 @@ _MEAN = " (mean label)"  # end of the name of a feature of mean labels
 _DRAWN = 10.0  # rows with the mean of all that are added to those of each value
 _FEW = 10  # rows, below which values that are all new say nothing about how they are written
 _ID_NAME = re.compile(r"(?i:(^|.*[\W_])(id|uuid|guid))|.*[a-z0-9](Id|ID)")
-_MOSTLY = 0.8  # least share of numbers or dates in a column whose other texts are taken for mistakes
 _DIFFERENT = 0.5  # share of different texts above which a column names rows
 _STRAYS = 20  # largest number of different texts among numbers that are taken for words for a missing value
 _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a numbering
@@ -90,7 +77,7 @@ class _Formed:
 class Kind(_Formed):
     """What a column is."""
 
-    name: str  # of the table above, or "unclear" with a problem
+    name: str  # number, yes/no, category, date, id, constant or empty; or unclear, with a problem
     reason: str = ""  # why it is left out; empty for features
     form: Form | None = None  # in which its cells are read
     note: str = ""  # what a user should know about how its cells are read
@@ -137,12 +124,8 @@ def kind_of(
         "column 'paid' is read as numbers in $, '-' as missing"
     """
     missing = column.missing
-    if column.nested:
-        return _unclear(column.nested, _drop(column))
     if missing.all():
         return Kind("empty", "no value in any row")
-    if column.durations:
-        return _unclear(f"column {column.name!r} holds durations: turn them into numbers in the table", _drop(column))
     if asked is not None and asked not in ("number", "category", "yes/no"):
         return _dated(column, [DateForm((asked,), first_year)])
     if asked in ("category", "yes/no"):
@@ -165,8 +148,12 @@ def kind_of(
         column = column.read_as(replace(column.form, bare=True))
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
-    if asked == "number" or column.share() >= _MOSTLY:
-        return _texts_among_numbers(column)
+    if asked == "number" or column.share() >= MOSTLY:
+        row, cell = column.first_other()
+        form = column.form or NumberForm(".")
+        what = form.describe() if form.unit or form.decimal == "," else "numbers"
+        rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
+        return _with_strays(column, rule, list(dict.fromkeys(column.others())))
     return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
@@ -175,7 +162,7 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
     kind = _in_format(column, date_format, first_year) or _dates(column, date_format, first_year)
     if kind is not None:
         return kind
-    if column.durations or column.share() < _MOSTLY:
+    if column.share() < MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
         return _unclear(f"{rule}, got {column.texts[0]!r} in row 1")
     return kind_of(column, "number")
@@ -195,16 +182,11 @@ def kinds_of(
     constants.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
-    if is_plain(columns) and set(asked.values()) <= {"number"}:
+    if all(column.plain for column in columns.values()) and set(asked.values()) <= {"number"}:
         return {name: _number(column, wanted=True) for name, column in columns.items()}
     dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
     named = set(wanted)
     return {name: kind_of(column, asked.get(name), wanted=name in named, **dates) for name, column in columns.items()}
-
-
-def is_plain(columns: Mapping[str, Column]) -> bool:
-    """Return whether all columns are stored as numbers or booleans, none of them missing."""
-    return all(column.plain for column in columns.values())
 
 
 def _unclear(rule: str, *remedies: Remedy) -> Kind:
@@ -234,17 +216,13 @@ def _number(column: Column, *, wanted: bool) -> Kind:
                 return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
                 return Kind("id", "whole numbers that rise from row to row, as row numbers do", form)
-    return Kind("number", form=form, note=_note_on_amounts(column))
-
-
-def _note_on_amounts(column: Column) -> str:
-    """Return what is left out of the texts of a column of numbers; empty for plain ones."""
-    assert column.form is not None
-    unit, dashes = column.form.unit, column.dashes
-    missing = f"{listed(dashes)} as missing" if dashes else ""
+    unit, dashes, note = "" if form is None else form.unit, column.dashes, ""
     if unit:
-        return f"column {column.name!r} is read as numbers in {unit}{f', {missing}' if missing else ''}"
-    return f"column {column.name!r}: {listed(dashes)} is read as missing" if missing else ""
+        note = f"column {column.name!r} is read as numbers in {unit}"
+        note += f", {listed(dashes)} as missing" if dashes else ""
+    elif dashes:
+        note = f"column {column.name!r}: {listed(dashes)} is read as missing"
+    return Kind("number", form=form, note=note)
 
 
 def _texts(column: Column, *, wanted: bool) -> Kind:
@@ -269,14 +247,6 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
     return Kind("category", form="text")
 
 
-def _texts_among_numbers(column: Column) -> Kind:
-    row, cell = column.first_other()
-    form = column.form or NumberForm(".")
-    wanted = form.describe() if form.unit or form.decimal == "," else "numbers"
-    rule = f"column {column.name!r} must hold {wanted}, got {cell!r} in row {row}"
-    return _with_strays(column, rule, list(dict.fromkeys(column.others())))
-
-
 def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
     """Return the kind of a column of which all cells are dates in a format; None for any other column."""
     if date_format is None or column.plain:
@@ -289,9 +259,7 @@ def _dates(column: Column, date_format: str | None, first_year: int | None) -> K
     """Return the kind of a column of dates, or the problem of one of mostly dates; None for any other column."""
     forms = column.date_forms(first_year)
     forms = [form for form in forms if date_format in form.formats] or forms
-    if not forms or column.read_as(forms[0]).share() < _MOSTLY:
-        return None
-    return _dated(column, forms)
+    return _dated(column, forms) if forms else None
 
 
 def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
@@ -302,7 +270,8 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
         shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
         rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
         return _with_strays(column, rule, read.others())
-    if len(forms) == 1 and forms[0].two_digits and forms[0].first_year is None:
+    two_digits = any("%y" in form for form in forms[0].formats)
+    if len(forms) == 1 and two_digits and forms[0].first_year is None:
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
         way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)
@@ -366,16 +335,9 @@ class Encoding(_Formed, ABC):
         found, missing = self._nodes(graph)
         return [*found, *([graph.cast(missing)] if self.missing else [])]
 
-    def typical_row(self, column: Column) -> int:
-        """Return a row whose cell is typical: missing, the lower median, or the most frequent text."""
-        column = self.read(column)
-        empty = np.flatnonzero(column.missing)
-        return int(empty[0]) if 2 * len(empty) > len(column) else self._typical_row(column)
-
     def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
         """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
-        column = self.read(column)
-        return Problem(column.nested) if column.nested else self._problem(column, new_values=new_values)
+        return self._problem(self.read(column), new_values=new_values)
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
@@ -415,10 +377,6 @@ class Encoding(_Formed, ABC):
         """Return the features as values of a graph, and where the column is missing."""
 
     @abstractmethod
-    def _typical_row(self, column: Column) -> int:
-        """Return the row of the typical one among the cells that are not missing."""
-
-    @abstractmethod
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         """Return what is wrong with a column that is read."""
 
@@ -450,12 +408,6 @@ class NumberEncoding(Encoding):
     def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
         numbers, missing = graph.numbers(self.column, date=self.is_date)
         return [graph.op("Where", missing, graph.constant(float(self.median)), numbers)], missing
-
-    def _typical_row(self, column: Column) -> int:
-        numbers = column.numbers
-        assert numbers is not None
-        known = np.flatnonzero(~np.isnan(numbers))
-        return int(known[np.argsort(numbers[known], kind="stable")[(len(known) - 1) // 2]])
 
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         numbers = column.numbers
@@ -523,10 +475,6 @@ class CategoryEncoding(Encoding):
             known = graph.texts_are(self.column, [self.reference, *self.values])
             found.append(graph.op("Not", graph.op("Or", missing, known)))
         return [graph.cast(value) for value in found], missing
-
-    def _typical_row(self, column: Column) -> int:
-        text = max(column.counts, key=lambda text: (column.counts[text], text))
-        return int(np.flatnonzero(column.texts == text)[0])
 
     def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
         new, rows = self._unseen(column)

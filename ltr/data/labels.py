@@ -53,14 +53,20 @@ and all others as 0
         same = [text for text in counts if text.casefold() == given.casefold()]
         problems += [_spelt(where, same)] if len(same) > 1 else []  # the others would count as negatives
     elif given is not None:
-        problems.append(_no_such_label(where, given, counts))
+        near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
+        found = next((text for text in counts if near and text.lower() == near[0]), None)
+        near_one = () if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
+        rule = f"{where} has no label {given!r}; it has {listed(counts)}"
+        problems.append(Problem(rule, near_one or _positive(counts)))
     elif column.numbers is None and len(counts) == 1:
         problems.append(_one_class(where, counts))
     elif column.numbers is None and len({text.casefold() for text in counts}) <= 2 and spellings(counts):
         problems.append(_spelt(where, counts))
     elif column.numbers is None:
         given = yes_of(counts)
-        problems += [] if given is not None else [_not_two(where, counts)]
+        if given is None:
+            rule = f"{where}: labels must be 0 and 1, or yes and no, got {listed(counts)}"
+            problems.append(Problem(rule, _positive(counts)))
     if given is None and not column.missing.any() and column.numbers is not None:
         try:
             return Labels(checked_labels(column.numbers, len(column), where, graded=graded))
@@ -179,17 +185,6 @@ def _positive(counts: dict[str, int]) -> tuple[Remedy, ...]:
 
 def _spelt(where: str, texts: Iterable[str]) -> Problem:
     return Problem(f"{where}: labels {spellings(texts)} differ only in capital letters: write each label one way")
-
-
-def _not_two(where: str, counts: dict[str, int]) -> Problem:
-    return Problem(f"{where}: labels must be 0 and 1, or yes and no, got {listed(counts)}", _positive(counts))
-
-
-def _no_such_label(where: str, given: str, counts: dict[str, int]) -> Problem:
-    near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
-    found = next((text for text in counts if near and text.lower() == near[0]), None)
-    remedies = _positive(counts) if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
-    return Problem(f"{where} has no label {given!r}; it has {listed(counts)}", remedies)
 
 
 def _typed(text: str) -> object:

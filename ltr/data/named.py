@@ -1,54 +1,17 @@
 """Data sets by name: the paper's, which are generated or read from published files, and tables of installed packages.
 
-The files are read from the directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and
-accepted only with the SHA-256 in named.toml. Nothing is downloaded.
+named.toml has for each file its source, its hash, its label and what its features are. The files are read from the
+directory `LTR_DATA` (an environment variable) or `data_dir`, one folder per data set, and accepted only with that hash.
+Tables of scikit-learn, and of statsmodels (the extra ``rankproof[data]``), need no `LTR_DATA`. Nothing is downloaded.
 
-===================  ==========================  ====================================================================
-name                 label (positive)            features
-===================  ==========================  ====================================================================
-gaussians            generated                   2
-theorem1             generated                   1
-roc_standin          generated                   5: a stand-in for the paper's ROC Flexibility data
-abalone19            class is "positive"         8: sex (M 0, F 1, I 2) and seven measures
-uis                  DFREE = 1                   8: all but ID; IVHX as two dummies (previous, recent)
-travel               choice = 1                  7: all but the mode, which names the alternative
-nhanes               OBESE = 1                   16: ID dropped, and WT, HT, BMI, which define the label; the first
-                                                 600 rows without a missing value
-pima                 last column                 8; zeros that stand for missing values are kept
-haberman             status 2 (died)             3; six feature rows carry both labels
-polypharm            POLYPHARMACY = 1            12: all but ID; the year 2007 (so that YEAR is constant)
-glow500              FRACTURE = 1                13: SUB_ID dropped, which reveals the label
-grouped              generated, graded 0 to 4    5; 60 queries
-lightgbm_lambdarank  graded 0 to 4               300, sparse; 201 queries for training, 50 as a test part
-===================  ==========================  ====================================================================
-
-The paper does not say which rows and columns of NHANES, Polypharm and GLOW500 it took: those are our choice.
-
-These tables come with scikit-learn, or with statsmodels (the extra ``rankproof[data]``), and need no `LTR_DATA`.
-
-=============  =================================  ==================================================================
-name           label (positive)                   features
-=============  =================================  ==================================================================
-breast_cancer  malignant                          30: measures of cell nuclei (Wisconsin, diagnostic); scikit-learn
-diabetes       progression in its top quarter     10: age, sex, bmi, blood pressure, six serums; scikit-learn
-digits         digit is 8                         16: the pixels of the middle 4 x 4 square, rows and columns 2 to 5
-                                                  of 0 to 7; scikit-learn
-wine           class 1 (of 0, 1, 2)               13: chemical measures; scikit-learn
-fair           affairs > 0                        8: all but the label; Redbook's survey (Fair 1978); statsmodels
-fair_pt        naffairs > 0                       8: all but identifier and constant; the survey of Psychology Today
-                                                  (Fair 1978); statsmodels
-anes96         vote = 1 (Dole)                    9: all but the label; US election survey of 1996; statsmodels
-randhie        mdvis >= 8 (visits to a doctor)    9: all but the label; every tenth row of the RAND Health Insurance
-                                                  Experiment, as the rows of a person follow each other; statsmodels
-star98         share of pupils above the median   12: all but the two counts that define the label and the products
-               in its top quarter                 of columns; Californian school districts; statsmodels
-=============  =================================  ==================================================================
+The paper is Rudin & Wang, *Direct Learning to Rank and Rerank* (2018): section 2.4 has theorem 1, 5 the Gaussians.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import os
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -61,12 +24,89 @@ from numpy.typing import NDArray
 
 from ltr.checks import nearest
 from ltr.data.dataset import DataError, Dataset
-from ltr.data.generated import gaussians, grouped, roc_standin, theorem1
 from ltr.data.svmlight import read_svmlight
 from ltr.data.table_files import parse_csv
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# generated
+
+
+def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
+    """Return two large clumps that a linear ranker follows, and two small ones that decide the top of the list.
+
+    Of a population of 6210 points `n` are drawn without replacement.
+    """
+    clumps = (  # points, label, mean, standard deviation in each entry
+        (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
+        (3000, 0, (0.0, 0.0), math.sqrt(0.5)),
+        (10, 0, (10.0, 1.0), 0.05),
+        (200, 1, (0.0, -3.0), 0.05),
+    )
+    population = sum(size for size, *_ in clumps)
+    if not 2 <= n <= population:
+        raise ValueError(f"n must be between 2 and {population}, got {n!r}")
+    rng = np.random.default_rng(seed)
+    X, y = _draw(rng, clumps)
+    kept = rng.choice(population, size=n, replace=False)
+    return Dataset("gaussians", X[kept], y[kept])
+
+
+def theorem1(seed: int = 0) -> Dataset:
+    """Return one feature whose two possible rankings win under different statistics and losses.
+
+    There are 10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
+    standard deviation 0.05. Ranking by x wins AUC, partial AUC@100, DCG and MRR; ranking by -x wins DCG@100
+    and partial AUC@10.
+    """
+    clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
+    return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
+
+
+def roc_standin(seed: int = 0) -> Dataset:
+    """Return a stand-in for the paper's ROC Flexibility data, which is no longer public; values are not comparable.
+
+    It has ties, and directions that are good by one rank statistic and bad by another; features are whole numbers.
+    """
+    clumps = (
+        (190, 1, (1.0, 0.0, 0.0, 0.0, 0.0), 0.8),  # the bulk: AUC follows the first feature
+        (205, 0, (0.0, 0.0, 0.0, 0.0, 0.0), 0.8),  # its negatives
+        (25, 0, (3.0, 0.5, 0.0, 0.0, 0.0), 0.4),  # spoil the top of that direction
+        (40, 1, (-0.5, 2.5, 0.0, 1.0, 0.0), 0.4),  # a clean top along the second feature
+        (20, 0, (-1.0, 1.5, 1.0, -1.0, 0.0), 0.4),  # nearly the same, except in the fourth feature
+        (20, 1, (0.5, -1.0, 2.5, 0.0, 1.0), 0.4),  # another clean top
+    )
+    X, y = _draw(np.random.default_rng(seed), clumps)
+    return Dataset("roc_standin", np.round(X), y)
+
+
+def grouped(seed: int = 0, *, queries: int = 60) -> Dataset:
+    """Return queries of 5 to 25 items with 5 features, whose labels 0 to 4 follow a linear score, best at the top.
+
+    Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
+    are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
+    ``w·x_i`` is below 0. Raises ValueError for fewer than 2 queries.
+    """
+    if queries < 2:
+        raise ValueError(f"queries must be at least 2, got {queries!r}")
+    d = 5
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(queries), rng.integers(5, 26, queries))
+    own, level = rng.normal(size=(len(qid), d)), 2 * rng.normal(size=(queries, d))
+    score = own @ np.linspace(1, 0.2, d)
+    noisy = score + rng.normal(size=len(qid)) * np.where(score > 0, 0.5, 1.5)
+    y = np.searchsorted(np.quantile(noisy, [0.5, 0.75, 0.9, 0.97]), noisy)
+    return Dataset("grouped", own + level[qid], y, qid=qid)
+
+
+def _draw(
+    rng: np.random.Generator, clumps: tuple[tuple[int, int, tuple[float, ...], float], ...]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    X = np.concatenate([rng.normal(mean, deviation, (size, len(mean))) for size, _, mean, deviation in clumps])
+    y = np.concatenate([np.full(size, label, dtype=np.int64) for size, label, *_ in clumps])
+    return X, y
+
 
 _GENERATED: dict[str, Callable[[int], Dataset]] = {
     "gaussians": gaussians,
@@ -74,6 +114,9 @@ _GENERATED: dict[str, Callable[[int], Dataset]] = {
     "roc_standin": roc_standin,
     "grouped": grouped,
 }
+
+
+# files
 
 
 @dataclass(frozen=True)
@@ -178,16 +221,17 @@ def _find(
     if given and not Path(given).expanduser().is_dir():
         raise DataError(f"{'LTR_DATA' if data_dir is None else 'data_dir'} must be a directory, got {given!r}")
     if not given or not path.is_file():
-        copy = _installed_copy(installed) if installed else None
-        package = ", or install the package statsmodels, which holds this one" if installed else ""
-        if copy is None and not given:
+        package = importlib.util.find_spec("statsmodels") if installed else None
+        hint = ", or install the package statsmodels, which holds this one" if installed else ""
+        if package is not None and package.origin is not None:
+            path = Path(package.origin).parent / "datasets" / installed
+        elif given:
+            raise DataError(f"{path}: no such file; data set {name} was found at {source}{hint}")
+        else:
             raise DataError(
                 f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or "
-                f"pass data_dir{package} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
+                f"pass data_dir{hint} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
             )
-        if copy is None:
-            raise DataError(f"{path}: no such file; data set {name} was found at {source}{package}")
-        path = copy
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != sha256:
         raise DataError(
@@ -195,16 +239,6 @@ def _find(
             f"restore it from {source}, or read it with read_data"
         )
     return path
-
-
-def _installed_copy(file: str) -> Path | None:
-    """Return a file of statsmodels' data sets, where that package is installed."""
-    package = importlib.util.find_spec("statsmodels")
-    for folder in (package.submodule_search_locations or ()) if package is not None else ():
-        path = Path(folder) / "datasets" / file
-        if path.is_file():
-            return path
-    return None
 
 
 def _abalone(table: pd.DataFrame) -> pd.DataFrame:
@@ -240,10 +274,10 @@ def _top_quarter(values: Any) -> Any:  # noqa: ANN401 (an array or a Series)
 
 
 _SKLEARN: dict[str, Callable[[NDArray[Any]], NDArray[np.bool_]]] = {
-    "breast_cancer": lambda target: target == 0,
-    "diabetes": _top_quarter,
-    "digits": lambda target: target == 8,
-    "wine": lambda target: target == 1,
+    "breast_cancer": lambda target: target == 0,  # malignant; 30 measures of cell nuclei (Wisconsin, diagnostic)
+    "diabetes": _top_quarter,  # of the progression; 10: age, sex, bmi, blood pressure, six serums
+    "digits": lambda target: target == 8,  # 16: the pixels of the middle 4 x 4 square
+    "wine": lambda target: target == 1,  # 13 chemical measures
 }
 """Which rows of the data sets of scikit-learn are positive."""
 

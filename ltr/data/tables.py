@@ -1,19 +1,9 @@
 """Tables of your own: columns of all kinds, labels, queries, and everything that keeps them from being used.
 
-Tables have one observation per row. Sparse text (`ltr.data.svmlight`) is told from them by suffix and content.
-
-=====================  ============================================================================================
-suffix                 columns
-=====================  ============================================================================================
-.csv .txt .dat         named by the header line; the separator is detected in that line (, ; tab or |)
-.tsv .tab              named by the header line; separated by tabs
-.parquet .pq           as stored (needs pyarrow); a folder of such files is one table
-.xlsx                  the first sheet of a workbook, named by its first row (needs openpyxl)
-=====================  ============================================================================================
-
-Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a column of numbers or
-texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside ``rank.train`` it is
-``rank.train.query``, and each line has the number of rows of the next query, a whole number.
+Tables have one observation per row (`ltr.data.table_files`). Sparse text (`ltr.data.svmlight`) is told from them by
+suffix and content. Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a
+column of numbers or texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside
+``rank.train`` it is ``rank.train.query``, and each line has the number of rows of the next query.
 
 `read_raw_table` reads columns of all kinds, which `Table.preparation` turns into features. Features of `read_data` and
 `read_rows` are columns of numbers or booleans without missing values; they are float32 where that is their common type.
@@ -24,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
@@ -43,7 +33,7 @@ from ltr.data.dataset import (
     feature_names,
 )
 from ltr.data.forms import NumberForm
-from ltr.data.kinds import Kind, is_plain, kind_of, kinds_of
+from ltr.data.kinds import Kind, kind_of, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
 from ltr.data.svmlight import DtypeName, looks_like_svmlight, read_svmlight, read_svmlight_rows
@@ -93,7 +83,7 @@ class Roles:
         return name not in {*self.drop, self.label, *(getattr(self, role) for role in COLUMN_ROLES)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A labelled table as it is, and what its columns are."""
 
@@ -126,10 +116,6 @@ class Table:
         """Return the numbers in the file, from 0, of some rows of the table."""
         return rows if self.rows is None else self.rows[rows]
 
-    def own(self, rows: NDArray[np.intp]) -> pd.DataFrame:
-        """Return all columns of some rows as the file has them."""
-        return self.given.own().iloc[self.in_file(rows)]
-
     @property
     def error(self) -> TableError | None:
         """All problems as one error; None without any."""
@@ -148,7 +134,7 @@ class Table:
     @cached_property
     def plain(self) -> bool:
         """Whether all features are numbers and booleans as they are, so that there is nothing to prepare."""
-        return is_plain(self.candidates) and all(kind.is_number for kind in self.kinds.values())
+        return all(self.columns[name].plain and kind.is_number for name, kind in self.kinds.items())
 
     @property
     def y(self) -> NDArray[Any]:
@@ -259,6 +245,7 @@ def table_of(given: GivenTable, roles: Roles, kinds: Mapping[str, Kind] | None =
     kinds = {name: kinds[name] for name in names}
     # dates stay as they are written, for pages and conditions
     columns = columns | {name: kind.read(columns[name]) for name, kind in kinds.items() if not kind.is_date}
+    given = replace(given, columns=columns)  # so that nothing is kept twice
     if kept is not None:
         columns = {name: column.take(kept) for name, column in columns.items()}
     return Table(given, roles, columns, kinds, notes=tuple(notes), problems=tuple(found), **by_row)
@@ -290,7 +277,7 @@ def _of_rows(given: GivenTable, roles: Roles, names: Sequence[str], found: list[
     queries = read("query", ids) if roles.query is not None else given.queries(None)
     graded = roles.graded or queries is not None or roles.query is not None
     labels: Labels | None = None
-    if (column := columns.get(str(roles.label))) is not None:
+    if roles.label is not None and (column := columns.get(roles.label)) is not None:
         if roles.unlabelled and 0 < int(column.missing.sum()) < len(column):
             kept = np.flatnonzero(~column.missing)
         labels = _labels_in(rest(column), roles, graded=graded)
@@ -367,11 +354,6 @@ def _kinds(candidates: Mapping[str, Column], roles: Roles) -> tuple[dict[str, Ki
     return kinds, found
 
 
-def _of_numbers(names: Collection[str]) -> bool:
-    """Return whether a third of the names, at least, are numbers: those of a table without a line of names."""
-    return 3 * sum(map(is_number, names)) >= len(names) > 0
-
-
 def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list[str], list[Problem]]:
     """Return the columns that may become features, and the problems with names that the user gave."""
     if isinstance(roles.drop, str):
@@ -379,7 +361,8 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     if roles.features is not None:
         feature_names(roles.features)
     found = []
-    hint = "; the first line must hold the column names" if _of_numbers(columns) else ""
+    no_names = 3 * sum(map(is_number, columns)) >= len(columns) > 0  # a third or more of them are numbers
+    hint = "; the first line must hold the column names" if no_names else ""
     for role in ("label", *COLUMN_ROLES):
         if (name := getattr(roles, role)) is not None and name not in columns:
             found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
@@ -410,18 +393,15 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     return [name for name in roles.features if name in columns and name not in used], found
 
 
-def format_of(path: TablePath) -> FormatName:
+def format_of(path: TablePath, given: FormatName = "auto") -> FormatName:
     """Return ``"svmlight"`` for a file whose first row reads ``label [qid:ID] index:value``, else ``"table"``."""
+    if given not in get_args(FormatName):
+        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {given!r}")
+    if given != "auto":
+        return given
     if Path(path).suffix.lower() in BINARY_SUFFIXES or not has_text(path):
         return "table"
     return "svmlight" if looks_like_svmlight(path) else "table"
-
-
-def is_table(path: TablePath, name: FormatName = "auto") -> bool:
-    """Return whether a file is a table."""
-    if name not in get_args(FormatName):
-        raise DataError(f"format must be one of {', '.join(get_args(FormatName))}, got {name!r}")
-    return (format_of(path) if name == "auto" else name) == "table"
 
 
 def read_data(
@@ -462,7 +442,7 @@ def read_data(
         ('machines', ('hours',), [[10.5], [99.0]], [0, 1])
     """
     roles = Roles(label, positive, query, drop, features)
-    if is_table(path, format):
+    if format_of(path, format) == "table":
         if label is None:
             raise DataError(f"{path}: a table needs the name of its label column, got none")
         given = open_table(path, ids=query, is_feature=roles.may_be_feature)
@@ -486,7 +466,7 @@ def read_rows(
 
     A table must have all features, in a sparse file missing ones are 0.
     """
-    if is_table(path, format):
+    if format_of(path, format) == "table":
         given = open_table(path, ids=query, is_feature=set(features).__contains__)
         return features_of(given.columns, given.where, features), given.queries(query)
     return read_svmlight_rows(path, features, dtype=dtype)

@@ -99,8 +99,6 @@ def times_of(
         >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
         ['2024-W10', '2024-W09']
     """
-    if column.nested:
-        raise Problem(column.nested)
     missing = np.flatnonzero(column.missing)
     if len(missing):
         rule = f"column {column.name!r}: times must not be missing, got {in_row(missing)}"

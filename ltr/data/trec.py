@@ -73,26 +73,20 @@ def write_run(
         q1 Q0 a 2 0.5 ltr
         [1.5, 0.5]
     """
-    frame = _frame(path, query, document, "score", score)
+    frame = _to_write(path, query, document, "score", score)
     _check_names(path, "tag", [tag])
-    if not np.isfinite(scores := frame["score"].to_numpy()).all():
-        raise DataError(f"{path}: scores must be finite, got {scores[~np.isfinite(scores)][0]}")
     frame["place"] = frame["query"].map({name: at for at, name in enumerate(frame["query"].unique())})
     frame = frame.sort_values(["place", "score", "document"], ascending=[True, False, False])
-    ranks = frame.groupby("place").cumcount() + 1
-    rows = zip(frame["query"], frame["document"], ranks, frame["score"].tolist(), strict=True)
-    _write(path, (f"{q} Q0 {d} {rank} {s!r} {tag}\n" for q, d, rank, s in rows))
+    frame = frame.assign(Q0="Q0", rank=frame.groupby("place").cumcount() + 1, tag=tag)
+    _write(path, frame[list(_RUN)])
 
 
 def write_qrels(
     path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], label: ArrayLike
 ) -> None:
     """Write judgements in their order; labels are integers from -2**53 to 2**53, the rest is as for `write_run`."""
-    frame = _frame(path, query, document, "label", label)
-    if (bad := frame["label"][~_are_labels(frame["label"].to_numpy())]).size:
-        raise DataError(f"{path}: labels must be integers from -2**53 to 2**53, got {bad.iloc[0]:.17g}")
-    rows = zip(frame["query"], frame["document"], frame["label"], strict=True)
-    _write(path, (f"{q} 0 {d} {int(y)}\n" for q, d, y in rows))
+    frame = _to_write(path, query, document, "label", label).assign(**{"0": 0})
+    _write(path, frame[list(_QRELS)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,14 +155,7 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...]) -> pd.DataFrame
         got = " ".join(frame[short].iloc[0].dropna())
         raise DataError(f"{rule}, got {got!r:.80} in row {short.argmax() + 1}")
     value = "label" if "label" in fields else "score"
-    numbers = pd.to_numeric(frame[value], errors="coerce").to_numpy(dtype=np.float64)
-    good = _are_labels(numbers) if value == "label" else np.isfinite(numbers)
-    if not good.all():
-        at = int(np.argmin(good))
-        what = "an integer from -2**53 to 2**53" if value == "label" else "a finite number"
-        raise DataError(f"{path}: {value} must be {what}, got {frame[value][at]!r:.80} in row {at + 1}")
-    # pandas may round a number that it makes of a text twice
-    frame[value] = numbers.astype(np.int64) if value == "label" else frame[value].to_numpy(dtype=np.float64)
+    frame[value] = _checked(path, value, frame[value].to_numpy())
     _check_once(str(path), frame)
     return frame[["query", "document", value]]
 
@@ -181,24 +168,32 @@ def _check_once(where: str, frame: pd.DataFrame) -> None:
         raise DataError(f"{where}: a query must have a document once, got {got}")
 
 
-def _are_labels(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which numbers are labels of qrels."""
-    return (values == np.floor(values)) & (np.abs(values) <= _LARGEST_LABEL)
+def _checked(path: str | os.PathLike[str], name: str, given: NDArray[Any]) -> NDArray[Any]:
+    """Return scores as float64, or labels as int64; raise DataError for other values of that name."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(given, errors="coerce").astype(np.float64)
+    rule, good = "a finite number", np.isfinite(numbers)
+    if name == "label":
+        rule = "an integer from -2**53 to 2**53"
+        good = (numbers == np.floor(numbers)) & (np.abs(numbers) <= _LARGEST_LABEL)
+    if not good.all():
+        at = int(np.argmin(good))
+        raise DataError(f"{path}: {name} must be {rule}, got {str(given[at])!r:.80} in row {at + 1}")
+    # pandas may round a number that it makes of a text twice
+    return numbers.astype(np.int64) if name == "label" else given.astype(np.float64)
 
 
-def _frame(
+def _to_write(
     path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], name: str, values: ArrayLike
 ) -> pd.DataFrame:
     """Return the columns of lines to write."""
     import pandas as pd
 
     queries, documents = list(map(str, query)), list(map(str, document))
-    numbers = np.asarray(values, dtype=np.float64)
-    if not len(queries) == len(documents) == numbers.size:
-        sizes = f"{len(queries)}, {len(documents)} and {numbers.size}"
-        raise DataError(f"{path}: query, document and {name} must be of one length, got {sizes}")
     _check_names(path, "query", queries)
     _check_names(path, "document", documents)
+    numbers = _checked(path, name, np.asarray(values, dtype=np.float64))
     return pd.DataFrame({"query": queries, "document": documents, name: numbers})
 
 
@@ -208,5 +203,5 @@ def _check_names(path: str | os.PathLike[str], what: str, names: Sequence[str]) 
         raise DataError(f"{path}: each {what} {rule}, got {bad!r}")
 
 
-def _write(path: str | os.PathLike[str], lines: Iterable[str]) -> None:
-    Path(path).write_text("".join(lines), encoding="utf-8", newline="")
+def _write(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
+    frame.to_csv(path, sep=" ", header=False, index=False, quoting=csv.QUOTE_NONE, lineterminator="\n")

@@ -130,6 +130,7 @@ def test_numbers_in_the_ways_of_several_countries(cells, numbers):
         (["2024-02-30"], ()),
         (["2024"], ()),
         (["1.5.2"], ()),
+        (["2024-05-31", "soon", "late"], ()),  # mostly other texts
     ],
 )
 def test_formats_of_dates(cells, formats):

@@ -178,7 +178,7 @@ def test_runs_survive_the_file(tmp_path):
         write_run(tmp_path / "run", ["a"], ["x y"], [0.0])
     with pytest.raises(DataError, match="query must be a text without white space or a byte order mark in front"):
         write_run(tmp_path / "run", ["\ufeffq"], ["a"], [0.0])
-    with pytest.raises(DataError, match=r"labels must be integers from -2\*\*53 to 2\*\*53, got inf"):
+    with pytest.raises(DataError, match=r"label must be an integer from -2\*\*53 to 2\*\*53, got 'inf'"):
         write_qrels(tmp_path / "qrels", ["q"], ["a"], [np.inf])
 
 

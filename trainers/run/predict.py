@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,8 +180,8 @@ def chosen_rows(found: Explanation | Ranking, rows: Sequence[int]) -> list[int]:
     return list(rows) or [int(row) for row in top.sort_values("position", kind="stable").index[:_FIRST]]
 
 
-def table_of(explanation: Explanation | Ranking, row: int, dates: Collection[str] = ()) -> Table:
-    """Return the explanation of a row as a table for a terminal; `dates` are the features that count days."""
+def table_of(explanation: Explanation | Ranking, row: int) -> Table:
+    """Return the explanation of a row as a table for a terminal."""
     if not isinstance(explanation, Explanation):
         return _table_of_reasons(explanation, row)
     import pandas as pd
@@ -199,13 +199,13 @@ def table_of(explanation: Explanation | Ranking, row: int, dates: Collection[str
     heads = {"value": "value", "adds": "adds"} | {side: f"against row\n{near[side]} {side}" for side in near}
     table.add_column("column", overflow="fold")
     cells = {name: [_cell(value, signed=name != "value") for value in frame[name]] for name in heads}
-    for at, name in enumerate(frame.index):
-        if name in dates and not math.isnan(frame["value"].iloc[at]):
-            cells["value"][at] = str(date_at(frame["value"].iloc[at]))
+    for at, (name, value) in enumerate(frame["value"].items()):
+        if str(name).endswith(DAYS) and not math.isnan(value):
+            cells["value"][at] = str(date_at(value))
     for name, head in heads.items():
         table.add_column(head, justify="right", overflow="fold", min_width=max(map(len, cells[name])))
     for at, name in enumerate(frame.index):
-        line = (str(name).removesuffix(DAYS) if name in dates else str(name), *(cells[column][at] for column in heads))
+        line = (str(name).removesuffix(DAYS), *(cells[column][at] for column in heads))
         table.add_row(*map(Text, line), style="bold" if at == len(frame) - 1 else None)
     return table
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ltr.data import DataError, Reading, format_of, read_rows
 from ltr.data.dataset import Features
-from ltr.data.kinds import Encoding, encode, encodings_in, notes_on
+from ltr.data.kinds import encode, encodings_in, notes_on
 from ltr.data.table_files import open_table
 from trainers.config import AUTO, CARD, EXACT
 from trainers.files import RunError, reading
@@ -27,7 +27,6 @@ class Rows:
     table: pd.DataFrame  # their features, or for a card their columns as they are
     queries: NDArray[Any] | None = None  # the query of each row; None where the run has no queries
     notes: tuple[str, ...] = ()  # what the training rows did not have, and what it is taken for
-    dates: tuple[str, ...] = ()  # features that count the days of a date
 
 
 def read_rows_for(
@@ -48,9 +47,8 @@ def read_rows_for(
     if card and method_of(run, method) == CARD and format_of(data) == "table":
         columns = open_table(data, how, numbers=()).columns
         return Rows(pd.DataFrame({name: column.cells for name, column in columns.items()}))
-    encodings: tuple[Encoding, ...] = ()
-    notes: list[str] = []
     X: Features
+    notes: list[str] = []
     if run.preparation.exists():
         with reading(run.preparation):
             encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
@@ -64,7 +62,7 @@ def read_rows_for(
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
     table = pd.DataFrame(X, columns=features, copy=False)
-    return Rows(table, ids if by_query else None, tuple(notes), tuple(one.names[0] for one in encodings if one.is_date))
+    return Rows(table, ids if by_query else None, tuple(notes))
 
 
 def method_of(run: RunFolder, method: str | None) -> str:

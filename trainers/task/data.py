@@ -22,7 +22,7 @@ from ltr.data.dataset import Features, checked_names, labels_agree
 from ltr.data.kinds import Kind, MeanEncoding, encode
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
-from ltr.data.tables import is_table
+from ltr.data.tables import format_of
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 
@@ -58,6 +58,7 @@ class Part:
     own_weight: FloatArray | None = None  # those that the table has, without `data.positive_weight`; None likewise
     group: IntArray | None = None  # number of each row's group, which no split divides, (n,); None without groups
     times: Times | None = None  # moment of each row; None without times
+    table: Table | None = None  # the user's table, in which the rows are
 
     def take(self, rows: NDArray[Any] | slice) -> Part:
         """Return the part of some rows, by number, by a mask or by a slice."""
@@ -65,7 +66,7 @@ class Part:
         qid, weight, own, group = (None if array is None else array[rows] for array in arrays)
         times = None if self.times is None else self.times.take(rows)
         numbers = self.rows[rows] if len(self.rows) else self.rows
-        return Part(self.X[rows], self.y[rows], qid, numbers, weight, own, group, times)
+        return Part(self.X[rows], self.y[rows], qid, numbers, weight, own, group, times, self.table)
 
     def numbered(self) -> Part:
         """Return the part with its queries numbered from 0."""
@@ -94,7 +95,12 @@ class Split:
     validation: Part | None = None  # set that trainings stop by, where it has a file of its own
     preparation: TablePreparation | None = None  # what made features of the columns of the user's table
     notes: tuple[str, ...] = ()  # what was found out about that table
-    tables: tuple[Table, Table] | None = None  # the user's tables as they are, in which both sets have their rows
+
+    @property
+    def tables(self) -> tuple[Table, Table] | None:
+        """The user's tables, in which both sets have their rows; None for other data."""
+        train, test = self.train.table, self.test.table
+        return None if train is None or test is None else (train, test)
 
     @property
     def parts(self) -> tuple[tuple[str, Part], tuple[str, Part]]:
@@ -159,7 +165,7 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     table, other = None, None
     if isinstance(source.data, Table):
         (data, test, validation), found = _featured(source, rows)
-        table, other = found["tables"]
+        table, other = source.data, cast("Table | None", source.test)
     else:
         data, test, validation = cast("_Sets", source)
         found = {}
@@ -191,7 +197,8 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
             found["notes"] = (*found["notes"], note)
     if validation is not None:
         facts["validation_rows"] = validation.n
-        found["validation"] = Part(validation.X, validation.y, validation.qid)
+        third = source.validation if isinstance(source.validation, Table) else None
+        found["validation"] = Part(validation.X, validation.y, validation.qid, np.arange(validation.n), table=third)
     if table is not None:
         labels = table.labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
@@ -212,17 +219,15 @@ def _featured(source: Source, rows: Sequence[IntArray] | None) -> tuple[_Sets, d
     preparation = table.preparation(training)
     data = _prepared(table, preparation, training)
     test, validation = (None if one is None else _prepared(one, preparation) for one in (other, third))
-    other = table if other is None else other
     numbers = table.in_file(np.arange(data.n)[training])
     left_out = ", ".join(f"{name!r} ({reason})" for name, reason in preparation.left_out_.items())
     notes = [
         *table.notes,
         f"left out: {left_out}" if left_out else None,
         note_on_leaks(data.X[training], data.y[training], data.feature_names, numbers),
-        note_on_repeats(table, other, rows),
+        note_on_repeats(table, table if other is None else other, rows),
     ]
-    found = {"preparation": preparation, "notes": tuple(filter(None, notes)), "tables": (table, other)}
-    return (data, test, validation), found
+    return (data, test, validation), {"preparation": preparation, "notes": tuple(filter(None, notes))}
 
 
 def whole_table(options: DataConfig, table: Table) -> tuple[Part, TablePreparation]:
@@ -248,7 +253,7 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
     if split.validation is not None and not own_rows:
         return [inner(split.train, split.validation, "validation set", {})]
     splits, train = [], split.train
-    table = None if split.tables is None else split.tables[0]
+    table = train.table
     for name, learned, held in _inner_rows(train, share, count, seed):
         X, found = train.X, dict[str, Any]()
         if table is not None and not table.plain:
@@ -258,8 +263,6 @@ def inner_splits(split: Split, share: float, count: int, seed: int, *, own_rows:
             found = {"feature_names": data.feature_names, "preparation": preparation}
         whole = replace(train, X=X)
         one, other = whole.take(learned).numbered(), replace(whole, weight=None, own_weight=None).take(held).numbered()
-        if table is not None:
-            found["tables"] = (table, table)
         splits.append(inner(one, other, name, found))
     return splits
 
@@ -303,41 +306,34 @@ def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> l
     """
     y, qid = data.y, data.qid
     times = data.times if isinstance(data, Table) else None
+    groups = data.group_numbers if isinstance(data, Table) and times is None else None
     if times is not None and times.numbers.min() == times.numbers.max():
         rule = f"all rows have the time {times.span}, which cannot be split; give the test set as data.test_path"
         raise DataError(f"data.time: {rule}")
-    groups = data.group_numbers if isinstance(data, Table) and times is None else None
-    if qid is not None and qid.max() < 1:
-        raise DataError("data: a single query cannot be split; give the test set as data.test_path")
-    if groups is not None and groups.max() < 1:
-        raise DataError("data.group: a single group cannot be split; give the test set as data.test_path")
+    for key, what, known in (("data", "query", qid), ("data.group", "group", groups)):
+        if known is not None and known.max() < 1:
+            raise DataError(f"{key}: a single {what} cannot be split; give the test set as data.test_path")
+    advice = "change data.split_seed or data.train_fraction"
     units = qid if groups is None else groups
     n = len(y) if units is None else int(units.max()) + 1
-    # unit after unit, each in the order of the file
-    by_unit = None if units is None else np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
-    parts, advice = [], "change data.split_seed or data.train_fraction"
-    order = np.concatenate(half_split(n, seed))
-    divided = np.split(order, [int(n * train_fraction)])
+    divided = np.split(np.concatenate(half_split(n, seed)), [int(n * train_fraction)])
+    parts = divided
     if times is not None:
         later = blocks_of(times.numbers, [train_fraction])
-        divided, by_unit = [np.flatnonzero(later == 0), np.flatnonzero(later)], None
-        advice = "change data.train_fraction"
-    for name, members in zip(("training", "test"), divided, strict=True):
-        rows = members
-        if by_unit is not None:
-            rows = np.concatenate([by_unit[unit] for unit in members]) if len(members) else members[:0]
+        parts, advice = [np.flatnonzero(later == 0), np.flatnonzero(later)], "change data.train_fraction"
+    elif units is not None:  # unit after unit, each in the order of the file
+        by_unit = np.split(np.argsort(units, kind="stable"), np.cumsum(np.bincount(units))[:-1])
+        parts = [np.concatenate([np.empty(0, np.int64), *(by_unit[unit] for unit in some)]) for some in divided]
+    for name, rows, members in zip(("training", "test"), parts, divided, strict=True):
+        if len(rows) and not labels_agree(y[rows], None if qid is None else qid[rows]):
+            continue
         if qid is None:
-            has_a_pair = len(np.unique(y[rows])) > 1
             found = f"only label {y[rows[0]]}" if len(rows) else "no rows"
             of = f"{len(rows)} of {len(y)} rows, {int((y > 0).sum())} positive in all"
         else:
-            has_a_pair = len(rows) > 0 and not labels_agree(y[rows], qid[rows])
             found, of = "no query with two different labels", f"{len(np.unique(qid[rows]))} of {qid.max() + 1} queries"
-            if groups is not None:
-                of = f"{len(members)} of {n} groups"
-        if not has_a_pair:
-            raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
-        parts.append(rows)
+            of = of if groups is None else f"{len(members)} of {n} groups"
+        raise DataError(f"data: the {name} set holds {found} ({of}); {advice}")
     return parts
 
 
@@ -374,7 +370,8 @@ def _part(data: Dataset, rows: IntArray | slice, table: Table | None) -> Part:
     part = Part(data.X[rows], data.y[rows], None if data.qid is None else data.qid[rows], np.arange(data.n)[rows])
     if table is not None:
         times = None if table.times is None else table.times.take(part.rows)
-        part = replace(part, group=None if table.group_numbers is None else table.group_numbers[rows], times=times)
+        groups = None if table.group_numbers is None else table.group_numbers[rows]
+        part = replace(part, group=groups, times=times, table=table)
     return part.numbered()
 
 
@@ -388,7 +385,7 @@ def _sha256(*sets: Dataset) -> str:
 
 
 def _is_own_table(options: DataConfig) -> bool:
-    return options.path is not None and is_table(options.path, options.format)
+    return options.path is not None and format_of(options.path, options.format) == "table"
 
 
 def _load(options: DataConfig) -> Source:
@@ -488,14 +485,6 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
     rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too ({shown})"
     return f"{rule}: results on them say nothing about new rows"
-
-
-def repeated_rows(table: Table) -> int:
-    """Return how many rows of a table repeat another one, label included; 0 where rows are alike by chance."""
-    names = [name for name, kind in table.kinds.items() if not kind.reason]
-    if not _tells_rows_apart(table, names):
-        return 0
-    return len(table.y) - len(np.unique(_hashes(table, names, slice(None))))
 
 
 def _tells_rows_apart(table: Table, names: Sequence[str]) -> bool:

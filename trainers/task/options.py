@@ -67,7 +67,7 @@ def _is_logistic(loss: str) -> bool:
 
 def check_columns(config: Config, split: Split) -> None:
     """Raise a `ConfigError` with all options that do not go with the columns of the data or the weights of its rows."""
-    tables = list({id(table): table for table in split.tables or ()}.values())
+    tables = list(dict.fromkeys(split.tables or ()))
     findings = [*_findings_of_weights(config, split.train), *findings_of_columns(config, split.feature_names, tables)]
     if not tables:
         columns = {name: Column(name, split.train.X[:, at]) for at, name in enumerate(split.feature_names)}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from ltr.data import Table, read_raw_table
 from ltr.data.columns import Column
@@ -17,7 +15,7 @@ from ltr.list_demands import ListDemand
 from trainers.config.sections import DataConfig
 from trainers.task.data import Part, Split
 
-Raw: TypeAlias = Mapping[str, Column] | pd.DataFrame
+Raw: TypeAlias = Mapping[str, Column]
 """Columns of some rows by name, which a card may ask about."""
 
 
@@ -28,37 +26,31 @@ def read_labelled(options: DataConfig) -> Table:
 
 def raw_columns(split: Split) -> tuple[Raw, Raw]:
     """Return the columns that a card may ask about, of the training set and of the test set."""
-    if split.tables is None:
-        train, test = (pd.DataFrame(part.X, columns=list(split.feature_names)) for _, part in split.parts)
-        return train, test
-    kinds = split.tables[0].kinds
-    train, test = (
-        asked_columns(table, part.rows, kinds) for table, (_, part) in zip(split.tables, split.parts, strict=True)
-    )
-    return train, test
+    names = split.feature_names if split.train.table is None else asked_columns(split.train.table.kinds)
+    return _columns(split, names)
 
 
-def asked_columns(table: Table, rows: NDArray[np.int64] | slice, kinds: Mapping[str, Kind]) -> dict[str, Column]:
-    """Return the columns of some rows of a table that a card may ask about, as their kinds say."""
+def asked_columns(kinds: Mapping[str, Kind]) -> list[str]:
+    """Return the names of the columns of these kinds that a card may ask about."""
     names = [name for name, kind in kinds.items() if kind.is_asked]
     if not names:
         found = ", ".join(f"{name!r} ({kind.name})" for name, kind in kinds.items())
         raise ValueError(f"no column that a card may ask about: {found}")
-    return {name: table.columns[name].take(rows) for name in names}
+    return names
 
 
-def demand_columns(split: Split, demands: Sequence[ListDemand]) -> tuple[Mapping[str, Column], Mapping[str, Column]]:
+def demand_columns(split: Split, demands: Sequence[ListDemand]) -> tuple[Raw, Raw]:
     """Return the columns that demands name, of the training set and of the test set; they need not be features."""
-    names = dict.fromkeys(one.condition.column for one in demands if one.condition is not None)
-    if split.tables is None:
-        places = {name: split.feature_names.index(name) for name in names}
-        train, test = ({name: Column(name, part.X[:, at]) for name, at in places.items()} for _, part in split.parts)
-        return train, test
-    train, test = (
-        {name: table.columns[name].take(part.rows) for name in names}
-        for table, (_, part) in zip(split.tables, split.parts, strict=True)
-    )
-    return train, test
+    return _columns(split, [one.condition.column for one in demands if one.condition is not None])
+
+
+def _columns(split: Split, names: Iterable[str]) -> tuple[Raw, Raw]:
+    def of(part: Part, name: str) -> Column:
+        if part.table is None:
+            return Column(name, part.X[:, split.feature_names.index(name)])
+        return part.table.columns[name].take(part.rows)
+
+    return {name: of(split.train, name) for name in names}, {name: of(split.test, name) for name in names}
 
 
 def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
@@ -74,10 +66,11 @@ def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
 def own_rows(split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return all columns of the training set and of the test set as the file or frame has them."""
     if split.tables is None:
-        train, test = (_features_and_label(split, part) for _, part in split.parts)
-        return train, test
-    train, test = (table.own(part.rows) for table, (_, part) in zip(split.tables, split.parts, strict=True))
-    return train, test
+        return _features_and_label(split, split.train), _features_and_label(split, split.test)
+    table, other = split.tables
+    train = table.given.own()
+    test = train if other is table else other.given.own()
+    return train.iloc[table.in_file(split.train.rows)], test.iloc[other.in_file(split.test.rows)]
 
 
 def test_rows(split: Split) -> pd.DataFrame:
@@ -85,9 +78,9 @@ def test_rows(split: Split) -> pd.DataFrame:
 
     The index is that of the frame that was given, or counts the rows of the file from 0.
     """
-    if split.tables is None:
+    if split.test.table is None:
         return _features_and_label(split, split.test)
-    given, rows = split.tables[1].given, split.tables[1].in_file(split.test.rows)
+    given, rows = split.test.table.given, split.test.table.in_file(split.test.rows)
     if given.frame is not None:
         return given.frame.iloc[rows]
     return pd.DataFrame({name: column.typed for name, column in given.columns.items()}).iloc[rows]
