@@ -68,7 +68,8 @@ template <Terms terms_of(double), bool curvature>
 
 [[gnu::always_inline]] inline Terms logistic_terms(double z) {
   const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
-  return {log_of_one_plus(far) + (z > 0.0 ? 0.0 : size), z > 0.0 ? -far * inverse : -inverse, far * inverse * inverse};
+  const double slope = z > 0.0 ? -far * inverse : -inverse;
+  return {log_of_one_plus(far) + (z > 0.0 ? 0.0 : size), slope, far * inverse * inverse};
 }
 
 LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
@@ -113,7 +114,11 @@ double over_pairs(const List& list, const Options& options, Workspace& space, bo
 // --- logistic losses of close scores without weights ----------------------------------------------------------------
 
 // Whether a list has no weights, and scores whose exponentials are products.
-bool is_product(const List& list) { return list.weights == nullptr && list.n > 0 && is_close(list.scores, list.n); }
+bool is_product(const List& list) {
+  if (list.weights != nullptr || list.n == 0) return false;
+  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
+  return *high - *low <= kClose;
+}
 
 // Call a function with every item that is above others, and with the first of those; return the number of pairs.
 template <class Work>
@@ -202,15 +207,10 @@ LTR_MULTIVERSION Derivatives close_logistic_derivatives(double down, const doubl
 
 }  // namespace
 
-bool is_close(const double* scores, std::size_t n, double unit) {
-  const auto [low, high] = std::minmax_element(scores, scores + n);
-  return unit < kInfinity && (*high - *low) * unit <= kClose;
-}
-
 Exponentials exponentials(double* scores, std::size_t n, double unit, Workspace& space) {
-  Exponentials e{space.take(n + kVector), space.take(n), is_close(scores, n, unit)};
-  if (!e.close) return e;
   const auto [low, high] = std::minmax_element(scores, scores + n);
+  Exponentials e{space.take(n + kVector), space.take(n), unit < kInfinity && (*high - *low) * unit <= kClose};
+  if (!e.close) return e;
   exponentiate(scores, *low + 0.5 * (*high - *low), unit, e.up, e.down, pad(scores, n, *low));
   std::fill(e.up + n, e.up + padded(n + kVector), 0.0);
   return e;

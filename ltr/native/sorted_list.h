@@ -28,7 +28,6 @@ struct Exponentials {
   bool close;  // whether they exist: the scores are not far apart
 };
 
-bool is_close(const double* scores, std::size_t n, double unit = 1.0);
 // The array has room for `padded(n)` numbers, which are filled.
 Exponentials exponentials(double* scores, std::size_t n, double unit, Workspace& space);
 
