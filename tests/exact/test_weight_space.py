@@ -226,6 +226,20 @@ def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
     assert len(spent) < 12
 
 
+def test_each_target_takes_a_few_times_the_work_of_the_one_before():
+    subtrees = Learned(lambda distance: 40.0 - 12.0 * distance**tuning.POWER)
+    schedule, work = TargetSchedule(gap=8.0, quantum=0.01), []
+    while schedule.distance > 0:
+        work.append(subtrees.close(schedule.distance))
+        schedule.advance(subtrees, 0.0, math.inf)
+    ratios, left = np.divide(work[1:], work[:-1]), math.exp(subtrees.log_work(0.0)) / np.array(work)
+    assert len(work) > 5
+    np.testing.assert_allclose(ratios[2:], tuning.GROWTH, rtol=0.05)
+    reach = max(tuning.REACH, tuning.FAR_REACH)  # of the value itself, which is the next target from there on
+    assert np.all(left[2:-1] > 0.95 * reach)
+    assert left[-1] <= 1.05 * reach
+
+
 def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
     searchable = space_of(hard_list(n=44, d=5))
     subtrees, roots = Subtrees(searchable), searchable.roots
