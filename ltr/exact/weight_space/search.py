@@ -245,8 +245,8 @@ class Proof:
 
     def _prove(self, bound: float) -> None:
         """Record that no weights that boxes cover exceed a bound."""
+        self.state.nodes = self.boxes
         self.state.prove(max(bound, self.state.value, self.zero_value))
-        self.state.observe(self.state.bound, nodes=self.boxes)
 
     def _prepare_next(self) -> None:
         """Look for better weights and for better coordinates, and set the distance of the next target."""
