@@ -146,8 +146,7 @@ ARC_CHANGES = 1_000  # changes up to which they are in any case
 
 # --- Vertices of boxes too narrow to split ---------------------------------------------------------------------------
 
-VERTICES_WORK = 200_000  # most operations on fractions for the vertices of a box
-VERTICES_WORK_AROUND = 1_000_000  # and for those of a simplex around it
+VERTICES_WORK = 1_000_000  # most operations on fractions for the vertices of a simplex around a box
 VERTICES_OFFERED = 4  # most sets of pairs with the largest value for which weights are offered
 VERTICES_NEIGHBOURS = 81  # float64 neighbours of a vertex that are offered
 
