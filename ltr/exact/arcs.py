@@ -73,10 +73,7 @@ class _Arc(NamedTuple):
 
 
 def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
-    """Whether a problem has ranks, no demands, and one or two columns of which only the weights' direction matters.
-
-    The memory that is left must be enough, too.
-    """
+    """Whether a problem has ranks, and one or two columns whose weights' direction matters alone, and fits memory."""
     if not isinstance(problem, RerankProblem) or problem.d > 2 or (problem.ties == "subrank" and not problem.relaxed):
         return False
     most = problem.max_nonzeros
@@ -94,10 +91,6 @@ def apply_to(problem: Problem, state: SolveState, threads: int) -> bool:
 
 def search_arcs(state: SolveState, threads: int) -> Ending:
     """Prove the value of the best weights of one or two columns, within the limits of the state.
-
-    Args:
-        state: solve under way, whose problem this applies to.
-        threads: number of threads that bound arcs.
 
     Raises:
         Stopped: a limit is reached; the state has the bound that is proven.

@@ -12,12 +12,7 @@ a of a list of n it is given by
 
     deviation^2 = sum over lists of  sum_i (g_i - mean g)^2  *  sum_r (a_r - mean a)^2  /  (n - 1).
 
-The mean is taken over walkers that move by elliptical slice sampling, which needs neither gradients nor a step length:
-a draw from the prior and the current weights span an ellipse, and the walker goes to a random point of it where the
-density is large enough.
-
-*What is proven.* A bound of the exact engine holds for all weights, so central weights with the value v are within
-``bound - v`` of the best ones on these lists.
+The mean is taken over walkers that move by elliptical slice sampling, which needs neither gradients nor a step length.
 
 Source: Hájek & Šidák (1967) for the deviation; Murray, Adams & MacKay (2010) for the sampler; Catoni (2007) for Gibbs
 posteriors.
@@ -47,13 +42,11 @@ def central_weights(
 
     Args:
         problem: the lists. `C` and `max_nonzeros` are ignored.
-        start: weights at the centre of the prior, (d,); they must satisfy the side constraints.
+        start: weights at the centre of the prior, (d,), which satisfy the side constraints. They are the result where
+            the mean does not.
         spread: standard deviation of each weight under the prior, > 0.
         fixed: columns whose weights stay as they are at the start.
         seed: seed of the random draws; the same arguments give the same weights.
-
-    Returns:
-        Weights in the box, (d,); the start itself if the mean violates the side constraints.
 
     Examples:
         >>> rng = np.random.default_rng(0)

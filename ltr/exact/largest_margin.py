@@ -1,8 +1,7 @@
 """Maximise the margin with which weights win their comparisons.
 
-A solver's weights often lie on ``w·δ = margin``, correct only up to its tolerance, and are an arbitrary choice among
-all weights that win the same comparisons. `maximise_margin` chooses those that win them with the largest margin;
-`deepest` is the linear program behind it, for any set of differences.
+A solver's weights often lie on ``w·δ = margin`` and are an arbitrary choice among all that win the same comparisons.
+`maximise_margin` chooses those with the largest margin; `deepest` is the linear program behind it.
 """
 
 from __future__ import annotations
@@ -44,15 +43,10 @@ def maximise_margin(problem: Problem, w: ArrayLike, *, norm: NormName = "l2") ->
 
     ``"l2"`` gives the hyperplane of a support vector machine without slack (a quadratic program), ``"max"``, with the
     largest ``|v_j|`` for the norm, a linear program. Where a side constraint has a limit other than 0, directions do
-    not compare, and ``"l2"`` takes the linear program too.
+    not compare, and ``"l2"`` takes the linear program too. Features are used as given, so their units matter.
 
     The objective never falls: w is returned as it is if the answer is not feasible or evaluates as worse, if no weights
     have a larger margin, or if the pairs do not fit into half of the free memory.
-
-    Args:
-        problem: a problem of any kind; its features are used as given, so their units matter.
-        w: weights of shape (d,).
-        norm: ``"l2"`` or ``"max"``.
 
     Raises:
         ValueError: the norm is unknown, or the weights have another length or are not finite.
@@ -131,10 +125,7 @@ class _Pairs(NamedTuple):
 
 
 def middle_of_cell(problem: Problem, w: FloatArray, support: BoolArray, doubt: float) -> FloatArray | None:
-    """Return the weights that clear the margin by as much as possible on all pairs that w wins, see `deepest`.
-
-    A pair counts as won if w misses its margin by no more than the share `doubt` of the margin.
-    """
+    """Return the weights that are `deepest` on all pairs whose margin w misses by a share of at most `doubt`."""
     pairs = _Pairs.of(problem)
     won = pairs.where(pairs.reached(w) >= problem.margin * (1 - doubt))
     return _by_generation(won, w, functools.partial(deepest, problem, support=support))
@@ -206,9 +197,7 @@ def _shortest(G: FloatArray, h: FloatArray) -> FloatArray | None:
 def deepest(problem: Problem, differences: FloatArray, support: BoolArray) -> FloatArray | None:
     """Return the weights that clear the margin on all differences by as much as possible; None if none do, up to 1e-6.
 
-    ``max s  s.t.  w·δ >= margin + s for each row δ,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``.
-
-    The rows δ are `differences`, (rows, d); `support`, (d,), says which weights may differ from 0.
+    ``max s  s.t.  w·δ >= margin + s for each row δ of differences,  -1 <= w <= 1,  w_j = 0 off the support,  A w <= b``
     """
     d, (A, b) = problem.d, problem.sides.scaled
     rows = np.column_stack([np.vstack([-differences, A]), np.repeat([1.0, 0.0], [len(differences), len(b)])])

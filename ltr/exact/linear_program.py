@@ -25,13 +25,8 @@ def minimize_linear(
     ``min over x, s of  cost·x + price·s  subject to  A x - s <= b,  low <= x <= high,  s >= 0``, and ``s_r = 0`` for
     rows of an infinite price.
 
-    SciPy has the same solver, but takes a quarter of a second to import, as long as many a proof.
-
-    Args:
-        cost, low, high: one number per column; limits may be infinite.
-        A, b: rows, (rows, columns) and (rows,).
-        price: what it costs to exceed a row's limit by 1, > 0, (rows,); None for infinity in all rows.
-        time_limit: seconds, > 0.
+    SciPy has the same solver, but takes a quarter of a second to import, as long as many a proof. `price` is what it
+    costs to exceed a row's limit by 1, > 0, (rows,); None for infinity in all rows. Limits may be infinite.
 
     Examples:
         >>> minimize_linear(np.array([-1.0]), np.array([[2.0]]), np.array([1.0]), np.zeros(1), np.ones(1))

@@ -1,7 +1,7 @@
 """Whole-number weights of a few columns, by enumeration: sets of columns are bounded, those that remain are searched.
 
 Three columns with weights from -5 to 5 have about a thousand directions, so no boxes are needed. Every set of columns
-gets a bound from its table (`ltr.exact.weight_space.supports`). A tree over the weights of its columns, bounded at each
+gets a bound from its table (`ltr.exact.supports`). A tree over the weights of its columns, bounded at each
 node, visits the directions of the sets whose bound exceeds the best value (``ltr/native/points.h``).
 """
 
@@ -23,7 +23,7 @@ from ltr.exact.problem import Demanded, FloatArray, IntArray
 from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
-from ltr.exact.weight_space.supports import bounds_of
+from ltr.exact.supports import bounds_of
 from ltr.native import PointSearch
 
 ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
@@ -134,9 +134,7 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
             search.rise(state.value - shift)
         state.nodes = began + search.visited
         if math.isfinite(state.value):
-            bound = max(left + shift, max(state.value, seen + shift) + room, state.zero_value)
-            state.prove(bound)
-            state.observe(bound)
+            state.prove(max(left + shift, max(state.value, seen + shift) + room, state.zero_value))
 
     given = (sets.columns, sets.bounds - shift, state.value - shift, threads)
     done = watch(state, lambda stop: bool(search.search(*given, stop)), poll)

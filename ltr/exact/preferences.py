@@ -25,11 +25,11 @@ class PairwiseProblem(Problem):
 
     Args:
         X: observations, (n, d), finite.
-        pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2).
+        pairs: edges (above, below), row numbers of X, integers of shape (pairs, 2); see `multipartite_pairs`.
         weights: weight of each edge, > 0; 1 by default.
         C, margin, constraints, max_nonzeros, free, required, integer: as for `RerankProblem`.
 
-    Source: Rudin & Wang (2018), appendix A.2. `multipartite_pairs` gives the edges of ordered classes.
+    Source: Rudin & Wang (2018), appendix A.2.
 
     Examples:
         >>> problem = PairwiseProblem([[0.0], [1.0], [2.0]], [(2, 0), (1, 2)])
@@ -83,7 +83,7 @@ class PairwiseProblem(Problem):
 
     @cached_property
     def step(self) -> float:
-        """The weight of a pair where all have one weight, in whose multiples values are counted; 0 with a price."""
+        """The weight of a pair where all have one, in whose multiples values are counted; 0 with a price."""
         return float(self.weights[0]) if self.C == 0 and bool(np.all(self.weights == self.weights[0])) else 0.0
 
     @cached_property

@@ -45,18 +45,8 @@ _LEAST_VALUE, _LARGEST_VALUE = 1e-300, 1e300  # value of a perfect ranking; the 
 class Problem:
     """What solvers need: data, price, margin, the value of any weights, and the pairs that the value depends on.
 
-    Attributes:
-        X: observations, float64 of shape (n, d).
-        C: price of each non-zero weight.
-        margin: score difference from which an observation beats another.
-        constraints: side constraints on the weights, or None.
-        max_nonzeros: largest number of non-zero weights besides the free ones, or None for no limit.
-        free: columns whose weights have no price and are not counted, in ascending order.
-        required: columns whose weights must not be 0 and are of at least `least_required` in size, ascending.
-        integer: the B of weights that are whole numbers from -B to B, None for real weights in [-1, 1].
-        demanded: demands on other statistics of the same rows, each with a problem that evaluates it.
-        binary: whether the problem is one list with labels 0 and 1, the case that the paper's models cover.
-        ties: how ties are ranked, None for a problem without ranks.
+    The fields are those of `RerankProblem`; `free` and `required` are ascending, `demanded` has each demand with a
+    problem that evaluates it, and `ties` is None for a problem without ranks.
     """
 
     X: FloatArray
@@ -82,7 +72,7 @@ class Problem:
 
     @property
     def binary(self) -> bool:
-        """Whether the problem is one list with labels 0 and 1."""
+        """Whether the problem is one list with labels 0 and 1, the case that the paper's models cover."""
         return False
 
     # --- what a kind of problem defines ------------------------------------------------------------------------
@@ -103,16 +93,12 @@ class Problem:
     def levels(self, tick: Tick = lambda: None) -> Levels:
         """Return the pairs and statistic tables of the problem, which searches and bounds work on.
 
-        Args:
-            tick: called every half million pairs; an exception that it raises ends the work.
+        `tick` is called every half million pairs; an exception that it raises ends the work.
         """
         self._undefined()
 
     def all_levels(self, tick: Tick = lambda: None) -> tuple[Levels, IntArray]:
-        """Return the levels of the problem and, behind them, those of its demands, and the number of levels of each.
-
-        The shift is that of the problem alone.
-        """
+        """Return the levels of the problem, those of its demands behind them, and the number of levels of each."""
         parts = [self.levels(tick), *(demanded.problem.levels(tick) for demanded in self.demanded)]
         return joined_levels(parts), np.array([len(part.table) for part in parts])
 
@@ -168,10 +154,7 @@ class Problem:
 
     @property
     def relaxed(self) -> Problem | None:
-        """A problem that is easier to solve and whose value at any weights is at least as large, or None.
-
-        Where the problem has demands, it has none.
-        """
+        """A problem without demands that is easier to solve and nowhere has a smaller value, or None."""
         return None
 
     @property
@@ -226,10 +209,7 @@ class Problem:
 
     @property
     def price(self) -> float:
-        """C, or a smaller price at which w = 0, if feasible, is still the best choice.
-
-        At a price above all that a statistic can gain no other weights pay off.
-        """
+        """C, or a smaller price that is above all that a statistic can gain, where w = 0 is feasible."""
         return min(self.C, 2 * (self.trivial_bound - self.least_value)) if self.feasible(np.zeros(self.d)) else self.C
 
     @property
@@ -249,12 +229,9 @@ class Problem:
         return int(np.count_nonzero(np.asarray(w)[self.counted]))
 
     def evaluate(self, w: ArrayLike) -> float:
-        """Return the objective at w: the statistic minus C times the number of non-zero weights that count.
+        """Return the objective at w, scaled into the box: the statistic minus C for each non-zero weight that counts.
 
-        Weights beyond the box are scaled into it first. Comparisons with the margin are exact for the numbers given.
-
-        Raises:
-            ValueError: the weights have another length or are not finite.
+        Comparisons with the margin are exact. Raises ValueError for weights of another length or not finite.
         """
         weights = self.in_box(w)
         return self.statistic_value(weights) - self.C * self.nonzeros(weights)

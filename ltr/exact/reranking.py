@@ -17,13 +17,10 @@ rank:
   The list is ordered by the key ``w·x - margin * h``, and the higher grade stands above where keys are equal.
 * ``subrank``: observation i has rank 1 + #{k in its list : w·(x_i - x_k) >= margin}.
 
-**Counting losses is enough.** Let c_i be the number of observations of *other grades* that stand above i. Going down
-the list, c never falls within one grade, so the p-th observation of the grade (p = 0, 1, ...) is the one with the p-th
-smallest count c_(p). Above it stand p observations of its own grade and c_(p) others: its rank is n - p - c_(p).
-Observations of one grade with equal keys may be swapped without changing the sum.
-
-**Ties.** As the margin goes to 0 the order becomes that of the scores, with a tied lower gain above a tied higher gain,
-as the paper's ResolvedRank has it for two classes.
+With c_i the number of observations of *other grades* above i, the p-th observation of a grade (p = 0, 1, ...) has the
+p-th smallest of these and the rank n - p - c_(p), so that counting losses is enough (``docs/maths.md``, "The identity
+behind ResolvedRank"). As the margin goes to 0 the order becomes that of the scores, with a tied lower gain above a tied
+higher gain, as the paper's ResolvedRank has it for two classes.
 
 **Why the margin grows with the grades.** With the same margin for all pairs "stands above" can be circular: scores
 of 1.5, 0.75 and 0 margins for gains 3, 2, 1 put the second above the first, the third above the second, and the first
@@ -62,10 +59,7 @@ from ltr.statistics import RankStatistic
 
 
 class _Rows(NamedTuple):
-    """The observations list after list, (n,) each; where a list has m of them, its weights are those of ranks 1 to m.
-
-    Ranks of all lists are found by one sort in this order, however many lists there are.
-    """
+    """The observations list after list, (n,) each; the weights of a list are those of its ranks, ascending."""
 
     row: IntArray  # numbers of the observations
     list: IntArray  # number of the list, ascending
@@ -96,16 +90,14 @@ class RerankProblem(Problem):
         normalize: whether the statistic is the mean of the normalised one over lists with a gain: NDCG for ``dcg``.
         ties: ``"resolved"`` or ``"subrank"``, see the module docstring.
         constraints: side constraints ``A w <= b``.
-        max_nonzeros: largest number of non-zero weights, from 1 to the number of columns that are not free; None for
-            no limit.
+        max_nonzeros: largest number of non-zero weights, from 1 to the number of columns that are not free, or None.
         free: numbers of columns whose weights have no price and are not counted by `max_nonzeros`, such as the score
             of a model that the other columns correct.
         required: numbers of columns that must be used: their weights are at least `LEAST_REQUIRED` in size.
         integer: B, from 1 to 100, for weights that are whole numbers from -B to B, in place of real ones in [-1, 1];
-            those of required columns are then at least 1 in size, and `margin` and ``constraints`` refer to whole
-            numbers.
-        demands: rank statistics of the same rows that the weights must bring to a least value. They compare rows by
-            their lists, with the same margin and ResolvedRanks. Those of another problem are its `demanded`.
+            those of required columns are then at least 1 in size, and `margin` and ``constraints`` refer to them.
+        demands: rank statistics of the same rows that the weights must bring to a least value, with the same lists,
+            margin and ResolvedRanks. Those of another problem are its `demanded`.
 
     Attributes:
         gains: gain of each observation, float64 of shape (n,).
@@ -120,9 +112,6 @@ class RerankProblem(Problem):
         >>> graded = RerankProblem([[0.0], [1.0], [2.0]], [1, 0, 2], normalize=True)
         >>> round(graded.evaluate([1.0]), 4)  # (3 * 1 + 1 * 0.5) / (3 * 1 + 1 * 0.6309)
         0.9639
-        >>> points = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 1], integer=5)
-        >>> points.feasible([3.0]), points.feasible([0.5])
-        (True, False)
     """
 
     X: FloatArray
@@ -207,11 +196,8 @@ class RerankProblem(Problem):
     ) -> RerankProblem:
         """Return the problem of another statistic of the same rows, under all that is asked of weights here, without C.
 
-        Args:
-            statistic: a `RankStatistic` or its name.
-            labels: labels of the rows, numbers >= 0 that are gains as they are, (n,); None for those of the problem.
-            normalize: as for `RerankProblem`.
-            least: value of this problem's statistic that the weights must reach; None for no such demand.
+        `labels` are numbers >= 0 that are gains as they are, (n,), or None for those of the problem; `least` is a value
+        of this problem's statistic that the weights must reach.
         """
         names = ("margin", "qid", "integer", "constraints", "max_nonzeros", "free", "required")
         options = {name: getattr(self, name) for name in names} | self._labelled(RankStatistic.parse(statistic), labels)
@@ -353,20 +339,14 @@ class RerankProblem(Problem):
         return [math.fsum(own.tolist()) for own in np.split(terms, np.unique(rows.start)[1:])]
 
     def ranks(self, w: ArrayLike) -> IntArray:
-        """Return the rank of every observation within its list at w, 1 at the bottom, in the order of `X`.
-
-        With ``ties="resolved"`` observations of one grade and equal scores are ordered by index.
-        """
+        """Return the rank of every observation within its list at w, 1 at the bottom; equal ones stand by index."""
         rows = self._rows
         ranks = np.empty(self.n, dtype=np.int64)
         ranks[rows.row] = 1 + self._places(self.in_box(w)) - rows.start
         return ranks
 
     def _places(self, w: FloatArray) -> IntArray:
-        """Return where each observation of `_rows` stands among them, list behind list, 0 at the bottom of the first.
-
-        With Subranks several may stand at one place.
-        """
+        """Return where each observation of `_rows` stands, list behind list, 0 at the bottom; by Subranks not alone."""
         scores, rows, n = self.scores(w), self._rows, self.n
         if self.ties == "resolved":
             return scores.order(rows.row, self._steps, rows.list, apart=True)
@@ -429,20 +409,14 @@ class RerankProblem(Problem):
 
     @cached_property
     def step(self) -> float:
-        """The unit in which values are counted: where weights have no price, gains are equal, and rank weights whole.
-
-        So it is for hits, sums of ranks and the AUC, whose unit is one pair; otherwise the step is 0.
-        """
+        """The unit of values where weights have no price, gains are equal and rank weights whole; otherwise 0."""
         found, weights = self.gains[self.gains > 0], self._rows.weight
         whole = self.C == 0 and bool((found == found[0]).all() and (weights == np.rint(weights)).all())
         return self._affine[0] * float(found[0]) if whole else 0.0
 
     @property
     def relaxed(self) -> RerankProblem | None:
-        """The same problem without demands and with ResolvedRanks, or None if that is the problem itself.
-
-        ResolvedRanks take the place of Subranks of binary labels: `ltr.verify` proves the inequality.
-        """
+        """The problem without demands and, for binary labels, with ResolvedRanks; None if that is the same."""
         ties = "resolved" if self.binary else self.ties
         return dataclasses.replace(self, ties=ties, demands=()) if self.demands or ties != self.ties else None
 

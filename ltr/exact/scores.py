@@ -21,11 +21,6 @@ _TINY = float(np.finfo(np.float64).smallest_subnormal)
 class Scores:
     """The scores of observations at some weights.
 
-    Args:
-        X: observations, (n, d), finite, so that no score overflows for weights in the box.
-        w: weights in [-1, 1]^d.
-        margin: score difference from which an observation beats another, >= 0.
-
     Examples:
         >>> scores = Scores(np.array([[0.1], [0.2], [0.3]]), np.array([1.0]), margin=0.1)
         >>> scores.wins(np.array([1, 2]), np.array([0, 1])).tolist()  # 0.3 - 0.2 is less than 0.1 in float64

@@ -74,9 +74,8 @@ class Solution:
         weights: float64 of shape (d,), in [-1, 1]; all zero when nothing better is known.
         value: objective at `weights`, recomputed by the problem, not by the solver.
         bound: value that no feasible weights exceed (up to the solver's tolerance); at least `value`.
-        status: how the solve ended.
+        status, method: how the solve ended, and the method that ran.
         seconds: wall time of the whole solve, including warm starts.
-        method: the method that ran.
         nodes: branch-and-bound nodes, 0 for a search without a tree.
         trace: incumbent and bound over time, seconds ascending.
         message: further information for the user; may be empty.
@@ -124,14 +123,7 @@ class Solution:
         return f"value {number(self.value)}, bound {number(self.bound)}, gap {self.gap:.2%}"
 
     def plot(self) -> Figure:
-        """Return a picture of the search as a matplotlib figure: how the value rises and the bound falls.
-
-        Examples:
-            >>> from ltr.exact import RerankProblem, solve
-            >>> solution = solve(RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0]))
-            >>> solution.plot().axes[0].get_xlabel()
-            'seconds'
-        """
+        """Return a picture of the search as a matplotlib figure: how the value rises and the bound falls."""
         from ltr.display.figures import trace_figure
 
         title = f"{self.method}: {self.status.value}, {self._values}"

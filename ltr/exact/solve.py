@@ -32,11 +32,7 @@ __all__ = ["METHODS", "Solver", "choose_method", "solve"]
 
 @runtime_checkable
 class Solver(Protocol):
-    """The interface of a method, as `solve` calls it.
-
-    A method may also have ``prepare()``, called before every solve, for work that counts against no limit, such as
-    importing a solver.
-    """
+    """The interface of a method, as `solve` calls it."""
 
     def check(self, problem: Problem) -> None:
         """Raise ValueError if the method cannot solve the problem."""
@@ -108,9 +104,9 @@ def solve(
     bound; only `on_progress` and `should_stop` can raise once the arguments are accepted.
 
     Args:
-        problem: a `RerankProblem` or `PairwiseProblem`.
+        problem: a problem of any kind.
         method: a name of `METHODS`, ``"auto"`` (see `choose_method`), or a `Solver` with options of your own.
-        limits: time, gap, nodes and memory at which to stop, and the seed.
+        limits: when to stop, and the seed.
         warm_starts: weights to start from, each of shape (d,).
         on_progress: called with every new `TracePoint`.
         should_stop: called several times per second; True ends the solve with status ``interrupted``.
@@ -134,8 +130,8 @@ def solve(
         name, reason = choose_method(problem)
         note = f"auto chose {name}: {reason}"
     solver = METHODS[name] if isinstance(method, str) else method
-    started = time.monotonic()
     solver.check(problem)
+    started = time.monotonic()
     check_callable("on_progress", on_progress)
     check_callable("should_stop", should_stop)
     starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
@@ -180,8 +176,6 @@ def _run(
         if left > 0:
             shorter = max(limit / 2, limit - tuning.FEATURES_ROOM * left)
             state.limits = dataclasses.replace(state.limits, time_limit=shorter)
-        with state.clock_stopped():  # Ctrl-C in the middle of an import may be lost, or leave a broken module
-            getattr(solver, "prepare", lambda: None)()
         interrupts.arm()
         return solver.run(state)
     except Stopped as stop:

@@ -6,7 +6,6 @@ Solvers offer weights and prove bounds; this module alone decides the status of 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import signal
@@ -106,10 +105,9 @@ class Stopped(Exception):  # noqa: N818 - a request, not an error
 
 
 def scalable(problem: Problem) -> bool:
-    """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible.
+    """Whether scaling feasible weights up to max |w_j| = 1 keeps them feasible; it never lowers the objective.
 
-    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0, and so do the terms minus their tolerance,
-    which grows with them. Scaling up never lowers the objective either (`ltr.exact.reranking`).
+    ``A w <= b`` gives ``A (s w) <= s b <= b`` for s >= 1 where b <= 0; so it is with the tolerance of the terms.
     """
     return problem.constraints is None or bool(np.all(problem.constraints.b <= 0))
 
@@ -132,7 +130,6 @@ class SolveState:
     """The state of a solve: what is known so far.
 
     Attributes:
-        problem, limits, memory: the problem, and the limits of the solve.
         weights, value: the best feasible weights offered and their value; value is -inf before there are any.
         bound: the lowest bound proven; the trivial one at first.
         starts: weights that the caller gave to start from.
@@ -158,7 +155,6 @@ class SolveState:
         self.weights: FloatArray = np.zeros(problem.d)
         self.value = self.free_value = -math.inf
         self.bound = problem.trivial_bound
-        self._observed = self.bound
         self.model_bound: float | None = None
         self.nodes = 0
         self.starts: Sequence[FloatArray] = ()
@@ -169,16 +165,6 @@ class SolveState:
     def seconds(self) -> float:
         """Seconds since the solve started."""
         return time.monotonic() - self._started
-
-    @contextlib.contextmanager
-    def clock_stopped(self) -> Iterator[None]:
-        """A context whose time and memory do not count, for what the first solve of a process imports."""
-        began = time.monotonic()
-        try:
-            yield
-        finally:
-            self._started += time.monotonic() - began
-            self.memory = Memory(self.limits.memory_limit)
 
     @property
     def remaining(self) -> float:
@@ -252,30 +238,22 @@ class SolveState:
         if np.any(snapped != w):
             yield w
 
-    def observe(self, bound: float, *, model_bound: float | None = None, nodes: int | None = None) -> None:
-        """Record bounds on the problem and on a solver's model in the trace only; `prove` makes a bound count."""
-        if nodes is not None:
-            self.nodes = nodes
-        improved = bound < self._observed
-        self._observed = min(self._observed, bound)
-        known = math.inf if self.model_bound is None else self.model_bound
-        if model_bound is not None and model_bound < known:
-            self.model_bound, improved = model_bound, True
-        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE):
-            self._record()
+    def prove(self, bound: float, *, model_bound: float = math.inf) -> None:
+        """Record a bound that no feasible weights exceed, rounded down to a multiple of the problem's step.
 
-    def prove(self, bound: float) -> None:
-        """Record a bound that no feasible weights exceed, rounded down to a multiple of the problem's step."""
+        `model_bound` is one of a solver's own model.
+        """
         if math.isfinite(bound) and self.problem.step > 0:
             bound = math.floor(bound / self.problem.step + _WHOLE) * self.problem.step
-        if bound < self.bound:
-            self.bound = bound
-            if self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
-                self._record()
+        improved = bound < self.bound
+        self.bound = min(self.bound, bound)
+        if model_bound < (math.inf if self.model_bound is None else self.model_bound):
+            self.model_bound, improved = model_bound, True
+        if improved and self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
+            self._record()
 
     def _record(self) -> None:
-        bound = max(min(self._observed, self.bound), self.value)
-        point = TracePoint(self.seconds, self.value, bound, self.nodes, self.model_bound)
+        point = TracePoint(self.seconds, self.value, max(self.bound, self.value), self.nodes, self.model_bound)
         self.trace.append(point)
         if self._on_progress is not None:
             self._on_progress(point)
@@ -312,7 +290,7 @@ class SolveState:
             seconds=end.seconds,
             method=method,
             nodes=self.nodes,
-            # what a solver stated on its way counts for no more than what it proved
+            # a bound that was discarded counts on the way neither
             trace=(*(dataclasses.replace(p, bound=max(p.bound, bound)) for p in self.trace), end),
             message="; ".join(filter(None, notes)),
             model_bound=self.model_bound,

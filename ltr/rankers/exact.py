@@ -87,10 +87,6 @@ class ReproducibleSearch:
         """Accept what the local search accepts."""
         LocalSearch().check(problem)
 
-    def prepare(self) -> None:
-        """Load the searches."""
-        WeightSpaceSearch().prepare()
-
     def run(self, state: SolveState) -> Ending:
         """Search locally, then by branch and bound."""
         pairs = max(1, state.problem.pair_count)

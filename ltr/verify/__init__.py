@@ -136,13 +136,11 @@ import json
 import sys
 from fractions import Fraction
 
-from .boxes import FEASIBLE, ONE, Box, Problem, root_cuts, roots
+from .boxes import FEASIBLE, Problem
 from .cards import Cards
 from .file import (
-    DEMAND_TOLERANCE,
-    FORMAT,
     MAX_STEPS,
-    VERSION,
+    ROUNDING,
     CertificateError,
     Json,
     LimitError,
@@ -150,42 +148,16 @@ from .file import (
     counted,
     data_digest,
     parse,
-    parse_statistic,
     read,
     require,
     show,
     sized,
 )
-from .objectives import Demand, Objective
 from .risk import Risk
 
-__all__ = [
-    "DEMAND_TOLERANCE",
-    "FEASIBLE",
-    "FORMAT",
-    "ONE",
-    "ROUNDING",
-    "VERSION",
-    "Box",
-    "Cards",
-    "CertificateError",
-    "Demand",
-    "LimitError",
-    "Objective",
-    "Problem",
-    "Risk",
-    "check",
-    "data_digest",
-    "main",
-    "parse",
-    "parse_statistic",
-    "problem_of",
-    "root_cuts",
-    "roots",
-]
+__all__ = ["Cards", "CertificateError", "Problem", "Risk", "check", "data_digest", "main", "parse", "problem_of"]
 
 MAX_SIZE = 256  # largest size of a file in MiB: Python needs up to twenty times as much memory for it
-ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 
 
 def problem_of(content: dict[str, Json], progress: Progress | None = None) -> Problem | Cards | Risk:

@@ -37,6 +37,7 @@ DATA = {"X", "qid", "pairs", "pair_weights", *LABELS}
 FILE = {"format": str, "version": int, "claim": str, "value": (float,), "claimed_bound": (float,)}
 FILE |= {"weights": ([float],), "problem": KINDS, "proof": ({"bound": (float,), "partition": [str]},)}
 MAX_STEPS = 2000  # largest number of steps in millions: of some, Python takes a few million per second
+ROUNDING = Fraction(1e-12)  # tolerance of the value and of "optimal", relative to the statistic's size
 DEMAND_TOLERANCE = Fraction(1e-9)  # how far a statistic may be below what is asked of it, as a share of that
 ULPS = 8  # how far, in units of 2**-52, an a_l may be from the one computed here
 
@@ -338,10 +339,11 @@ class Stated:
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
         asked, least, limit: of a demand, the value asked for, that from which it is met, and the largest sum of
-            contributions below that.
+            contributions below that; asked is None for the statistic to be maximised.
     """
 
-    asked, least, limit = 0.0, Fraction(0), 0
+    asked: float | None = None
+    least, limit = Fraction(0), 0
 
     def __init__(self, n: int, C: Fraction, progress: Progress, place: str = "problem") -> None:
         self.n, self.C, self.place, self.progress = n, C, place, progress

@@ -32,7 +32,6 @@ from threadpoolctl import threadpool_limits
 
 from ltr.data import Dataset, load, load_test
 from ltr.exact import Limits
-from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
 from ltr.rankers.choice import SPREADS, Choice
@@ -105,7 +104,6 @@ def measure(data: str, split: int | str, base: str) -> Json:
 
 
 def _measure(data: str, split: int | str, base: str) -> Json:
-    WeightSpaceSearch().prepare()  # imports are not part of a fit
     train, test = parts_of(data, split)
     by_query = train.qid is not None
     statistic, top_k = (_QUERY_STATISTIC, _QUERY_K) if by_query else (STATISTIC, TOP_K)

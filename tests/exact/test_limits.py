@@ -242,26 +242,13 @@ def test_the_first_steps_of_a_local_search_look_at_the_clock(monkeypatch):
     assert result.value == problem.evaluate(result.weights)
 
 
-def test_starts_are_known_to_a_solve_that_is_interrupted_while_it_compiles():
-    class Compiles(LocalSearch):
-        def prepare(self) -> None:
+def test_starts_are_known_to_a_solve_that_is_interrupted_at_once():
+    class Interrupted(LocalSearch):
+        def run(self, state):
             raise KeyboardInterrupt
 
     problem = long_list(n=50, d=3)
     start = np.eye(3)[0]
-    solution = solve(problem, Compiles(), Limits(time_limit=10), warm_starts=[start])
+    solution = solve(problem, Interrupted(), Limits(time_limit=10), warm_starts=[start])
     assert solution.status is Status.INTERRUPTED
     assert solution.value >= problem.evaluate(start)
-
-
-def test_a_signal_during_an_import_waits_for_its_end():
-    imported = []
-
-    class Imports(LocalSearch):
-        def prepare(self) -> None:
-            signal.raise_signal(signal.SIGINT)
-            imported.append("whole")
-
-    solution = solve(long_list(n=50, d=3), Imports(), Limits(time_limit=10))
-    assert solution.status is Status.INTERRUPTED
-    assert imported == ["whole"]

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from ltr.exact import Limits, LinearConstraints, PairwiseProblem, RerankProblem, Status, solve, tuning
+from ltr.exact.supports import Sets, bounds_of, supports_of
 from ltr.exact.weight_space import WeightSpaceSearch
-from ltr.exact.weight_space.supports import Sets, bounds_of, supports_of
 from ltr.rankers.exact import ReproducibleSearch
 from tests.exact import vertex_reference as reference
 from tests.tiers import slow_but

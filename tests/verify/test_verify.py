@@ -228,8 +228,8 @@ def test_files_by_hand_are_rejected(content, message):
 
 def test_a_pair_two_grades_apart_needs_two_margins_to_the_last_unit():
     # margin of 1 1/4 units: the 3 beats the 0, one apart, from 2 1/2 units on, and the 1 never does for w > 0
-    content = by_hand(None, **{**GRADED, "margin": 1.25 / verify.ONE, "constraints": HALF})
-    [(_, cube)] = verify.roots(verify.Problem(content["problem"]))
+    content = by_hand(None, **{**GRADED, "margin": 1.25 / verify.boxes.ONE, "constraints": HALF})
+    [(_, cube)] = verify.boxes.roots(verify.Problem(content["problem"]))
     assert [sum(cube.part(0, 0, units).count()) for units in (2, 3)] == [2, 1]
 
 
@@ -253,8 +253,8 @@ def test_weights_may_exceed_side_constraints_by_rounding_only():
     assert "e-10 of its terms' size, which is tolerated" in words
     with pytest.raises(verify.CertificateError, match="weights: exceed a side constraint by 2"):
         verify.check(by_hand(None, weights=[0.5 + 2e-9], constraints=HALF))
-    assert Fraction(SIDE_TOLERANCE) == verify.FEASIBLE
-    assert Fraction(DEMAND_TOLERANCE) == verify.DEMAND_TOLERANCE
+    assert Fraction(SIDE_TOLERANCE) == verify.boxes.FEASIBLE
+    assert Fraction(DEMAND_TOLERANCE) == verify.file.DEMAND_TOLERANCE
 
 
 def test_boxes_are_closed_by_constraints_beyond_the_tolerance_only():
@@ -298,12 +298,12 @@ def weights_by(read, name, n):
 def test_the_checker_knows_the_names_that_the_library_knows(name):
     for n in (5, 1, 2, 40, 1000):
         theirs = weights_by(lambda name, n: RankStatistic.parse(name).weights(n), name, n)
-        own = weights_by(lambda name, n: verify.parse_statistic(name)[1](n), name, n)
+        own = weights_by(lambda name, n: verify.file.parse_statistic(name)[1](n), name, n)
         assert (theirs is None) == (own is None)
         assert n != 5 or (own is not None) == (name in ACCEPTED)
         if own is not None:  # half of what the checker allows
             np.testing.assert_allclose(own, theirs, rtol=4 * 2.0**-52, atol=0)
-            assert verify.parse_statistic(name)[0] == RankStatistic.parse(name).name
+            assert verify.file.parse_statistic(name)[0] == RankStatistic.parse(name).name
 
 
 def exact_of(p, w):
@@ -369,7 +369,7 @@ def test_pairs_that_a_box_counts_as_lost_are_lost_in_all_of_it():
     for seed in range(60):
         p, rng = random_demanded(seed), np.random.default_rng(seed)
         exact = verify.Problem(p.content())
-        box = verify.Box(exact, [-verify.ONE] * p.d, [verify.ONE] * p.d)
+        box = verify.boxes.Box(exact, [-verify.boxes.ONE] * p.d, [verify.boxes.ONE] * p.d)
         for _ in range(6):
             i, k = rng.integers(exact.n, size=2).tolist()
             j = int(rng.integers(p.d))
@@ -378,8 +378,8 @@ def test_pairs_that_a_box_counts_as_lost_are_lost_in_all_of_it():
                 box.count(keep=True)
             box = box.ordered(i, k) if rng.random() < 0.4 else box.part(j, *sorted((middle, box.high[j])))
         lost = box.count()
-        assert lost == verify.Box(exact, box.low, box.high, box.apart, box.behind).count()
-        ends = np.array([box.low, box.high], dtype=float) / verify.ONE
+        assert lost == verify.boxes.Box(exact, box.low, box.high, box.apart, box.behind).count()
+        ends = np.array([box.low, box.high], dtype=float) / verify.boxes.ONE
         for w in ends[0] + rng.integers(0, 3, size=(30, p.d)) / 2.0 * (ends[1] - ends[0]):
             scores = exact_scores([[Fraction(v, exact.unit) for v in row] for row in exact.X], w)
             if all(scores[i] <= scores[k] for i, k in box.behind):

@@ -1,8 +1,7 @@
 """Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
 `certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
-the objective stays below a bound or a demand is not met. `ltr.verify` defines the meaning of such a file and checks it
-in exact arithmetic; it shares no code with the solvers and needs nothing but Python.
+the objective stays below a bound or a demand is not met. `ltr.verify` defines and checks such files.
 """
 
 from __future__ import annotations
@@ -30,10 +29,11 @@ from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
 from ltr.statistics import RankStatistic
+from ltr.verify.file import FORMAT, ROUNDING, VERSION, parse_statistic
 
 Content = dict[str, Any]
 
-_HEAD = {"format": verify.FORMAT, "version": verify.VERSION}
+_HEAD = {"format": FORMAT, "version": VERSION}
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
 _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
@@ -145,8 +145,7 @@ def certify(
     no boxes: the checker searches all sets of columns itself. An infeasible solution gets a certificate that it is.
 
     Args:
-        problem: a `RerankProblem`, `PairwiseProblem`, `CardProblem` or `RiskProblem`.
-        solution: a solution of this problem, from any method.
+        problem, solution: a problem of any kind, and a solution of it from any method.
         max_boxes: largest number of boxes in a partition.
         max_checks: largest number of checks of a pair in a box for the verifier, which makes a few million a second.
         time_limit: seconds for finding the partition.
@@ -230,19 +229,13 @@ def _certify_risk(problem: RiskProblem, solution: Solution, described: Content) 
 
 
 class _Reached(NamedTuple):
-    """What weights reach: their value as the problem computes it, and exactly.
+    """What weights reach."""
 
-    Attributes:
-        written: the weights as the file has them.
-        size: that of the statistic, to which tolerances are relative.
-        claimed: the solver's bound.
-    """
-
-    written: list[float]
-    value: float
-    attained: Fraction
-    size: Fraction
-    claimed: float
+    written: list[float]  # the weights as the file has them
+    value: float  # as the problem computes it
+    attained: Fraction  # the exact value
+    size: Fraction  # that of the statistic, to which tolerances are relative
+    claimed: float  # the solver's bound
 
     @classmethod
     def of(
@@ -267,7 +260,7 @@ class _Reached(NamedTuple):
         """Return the certificate with the claim that a proof shows."""
         claim = "value"
         if proof is not None:
-            near = Fraction(proof["bound"]) - self.attained <= verify.ROUNDING * self.size
+            near = Fraction(proof["bound"]) - self.attained <= ROUNDING * self.size
             claim = "optimal" if near else "bound"
         stated = {"claim": claim, "value": self.value, "claimed_bound": self.claimed, "weights": self.written}
         return Certificate({**_HEAD, **stated, "problem": described, "proof": proof})
@@ -281,7 +274,7 @@ def _infeasible(described: Content, partition: list[str]) -> Certificate:
 def _known_name(name: str, lengths: list[int]) -> str:
     """Return the name of a statistic, or, if the checker does not know it, its weights for lists of one length."""
     try:
-        verify.parse_statistic(name)
+        parse_statistic(name)
     except ValueError:
         if len(set(lengths)) > 1:
             rule = "a certificate has the weights of a statistic of your own, so all lists must have the same length"

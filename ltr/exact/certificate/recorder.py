@@ -21,6 +21,8 @@ from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.problem import IntArray, Problem
 from ltr.native import Partition, PartitionProblem
+from ltr.verify.boxes import ONE, root_cuts
+from ltr.verify.objectives import Objective
 
 _BITS = 62  # bits of the integers that represent sums of rank weights
 _TINY = float(np.finfo(np.float64).smallest_subnormal)
@@ -90,18 +92,17 @@ class Recorder:
     ) -> list[str] | None:
         """Return the texts of a partition that proves a bound, one per root; None if the limits do not suffice.
 
-        Without a bound it proves that no weights are feasible. The limits are numbers of boxes and of checks of pairs
-        that the verifier has to make. `over`, called several times per second, ends the recording too.
+        Without a bound it proves that no weights are feasible. `over`, called several times a second, ends it too.
         """
         limits, d, exact = self._limits(bound), self._problem.d, self._exact
         if exact.admits_zero() and (bound is None or exact.value([0.0] * d) > bound):
             return None  # w = 0 may be in no root
         names = [*map(str, range(d)), *(f"{j}z" for j in range(d)), "."]  # -1 is the last
         texts: list[str] = []
-        for _, intervals in verify.root_cuts(exact):
+        for _, intervals in root_cuts(exact):
             low, high = np.full(d, -self._problem.reach), np.full(d, self._problem.reach)
             for j, *ends in intervals:
-                low[j], high[j] = (end / verify.ONE for end in ends)
+                low[j], high[j] = (end / ONE for end in ends)
             partition = Partition(self._compiled, low, high, limits, max_boxes, max_checks)
             reason = _PAUSED
             while reason == _PAUSED:
@@ -150,7 +151,7 @@ def pair_count(exact: verify.Problem) -> int:
     return sum(map(_pairs_of, exact.counted_objectives))
 
 
-def _pairs_of(objective: verify.Objective) -> int:
+def _pairs_of(objective: Objective) -> int:
     count = len(objective.edges)
     for _, everyone, ranked, layers, _ in objective.lists:
         if objective.resolved:  # each member of a layer that is in no higher one, and those that are not in the layer

@@ -20,9 +20,11 @@ import numpy as np
 
 from ltr.exact import tuning
 from ltr.exact.constraints import LinearConstraints, set_fields
+from ltr.exact.local_search.search import local_search
+from ltr.exact.local_search.whole_numbers import ascend
 from ltr.exact.problem import Demanded, FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
-from ltr.exact.state import MEGABYTE, Ending, SolveState, Stopped
+from ltr.exact.state import MEGABYTE, Ending, Limits, SolveState, Stopped
 from ltr.threads import available_threads
 
 AnyProblem = TypeVar("AnyProblem", bound=Problem)
@@ -30,7 +32,6 @@ AnyProblem = TypeVar("AnyProblem", bound=Problem)
 __all__ = [
     "LocalSearch",
     "SearchBeside",
-    "load_search",
     "search_instead",
     "search_locally",
     "search_without_demands",
@@ -60,19 +61,10 @@ class LocalSearch:
         if not problem.linear:
             raise ValueError("local_search does not know ScipConstraints: use weight_space")
 
-    def prepare(self) -> None:
-        """Load the search."""
-        load_search()
-
     def run(self, state: SolveState) -> Ending:
         """Search until the restarts are done or a limit is reached."""
         search_locally(state, state.limits.time_limit, self.restarts, threads=available_threads())
         return Ending(Status.HEURISTIC)
-
-
-def load_search() -> None:
-    """Load the search, and HiGHS with it."""
-    import ltr.exact.local_search.search  # noqa: F401
 
 
 def search_locally(
@@ -85,7 +77,7 @@ def search_locally(
     have the sign that they have at the best weights, then the other one by turns.
 
     Args:
-        state: solve under way; its weights are the start, and it receives the result.
+        state: solve under way.
         seconds: time to search.
         restarts: number of ascents after the first.
         turn: index of this search within the solve; each makes other random choices.
@@ -94,26 +86,20 @@ def search_locally(
     Raises:
         Stopped: time is up, or the caller asked the solve to end.
     """
-    state.check()  # after the import, which may outlast a short time limit
+    state.check()
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
     if problem.integer is not None:  # as much time again is for whole numbers
         seconds = min(seconds, state.remaining / 2)
     _search_real(state, seconds, restarts, turn, threads, generator)
     if problem.integer is not None:  # the state has the roundings of real weights
-        from ltr.exact.local_search.whole_numbers import ascend
-
         ascend(state, time.monotonic() + seconds, generator, max(1, restarts // tuning.RESTARTS_PER_WHOLE))
 
 
 def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
     """Search in the time that is left, and return the ending, which says why there will be no proof."""
+    restarts = tuning.UNLIMITED_RESTARTS if ending.status is Status.TIME_LIMIT else tuning.RESTARTS
     try:
-        search_locally(
-            state,
-            state.remaining,
-            tuning.UNLIMITED_RESTARTS if ending.status is Status.TIME_LIMIT else tuning.RESTARTS,
-            threads=threads,
-        )
+        search_locally(state, state.remaining, restarts, threads=threads)
     except Stopped as stop:  # the ending says more than that time is up
         if stop.status is not Status.TIME_LIMIT:
             raise
@@ -129,8 +115,7 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
     free = state.problem.relaxed
     if free is None:
         return
-    limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
-    own = SolveState(free, limits, should_stop=state.stop_requested)
+    own = SolveState(free, _limits_within(state, seconds), should_stop=state.stop_requested)
     for w in (*state.starts, *([state.weights] if math.isfinite(state.value) else [])):
         own.offer(w)
     with contextlib.suppress(Stopped):
@@ -138,6 +123,10 @@ def search_without_demands(state: SolveState, seconds: float, restarts: int) -> 
     state.check()
     state.offer(own.weights)
     state.free_value = own.value
+
+
+def _limits_within(state: SolveState, seconds: float) -> Limits:
+    return dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
 
 
 class SearchBeside:
@@ -172,8 +161,7 @@ class SearchBeside:
         self._turn += 1
         self._began_from = state.value
         seconds = max(self._share * since, min(tuning.BESIDE_SECONDS, since))
-        limits = dataclasses.replace(state.limits, time_limit=max(min(seconds, state.remaining), 1e-6))
-        self._own = SolveState(state.problem, limits, should_stop=lambda: self._stopping)
+        self._own = SolveState(state.problem, _limits_within(state, seconds), should_stop=lambda: self._stopping)
         self._own.memory = state.memory
         self._own.value, self._own.weights = state.value, state.weights
         self._pool = self._pool or ThreadPoolExecutor(1, thread_name_prefix="search-beside")
@@ -210,7 +198,6 @@ def _search_real(
     if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
         _search(state, np.arange(problem.d), seconds, restarts, turn, threads)
         return
-    load_search()
     until = time.monotonic() + seconds
     each, X = max(1, restarts // tuning.SEARCHED_SUPPORTS), problem.X
     weights = _search(state, np.arange(problem.d), tuning.UNLIMITED_SHARE * seconds, each, turn, threads)
@@ -228,8 +215,6 @@ def _search_real(
 
 def _search(state: SolveState, columns: IntArray, seconds: float, restarts: int, turn: int, threads: int) -> FloatArray:
     """Search with the weights outside `columns` fixed to 0; offer and return what is found."""
-    from ltr.exact.local_search.search import local_search
-
     state.check()
     known = [state.weights] if math.isfinite(state.value) else []
     # each of the caller's starts gets one ascent of its own

@@ -1,8 +1,6 @@
-"""Local search for good weights: exact line searches from many starts, with no proof of optimality.
+"""Iterated local search for good weights: perturb a local optimum at random, ascend again, and repeat.
 
-This is an iterated local search: perturb a local optimum at random, ascend again, and repeat. The exact methods then
-improve its weights or prove them optimal. Every line search is exact over the whole line, so a step can cross regions
-of worse values, but the method remains a heuristic.
+Every line search is exact over the whole line, so a step can cross regions of worse values, but nothing is proven.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -36,19 +33,12 @@ _ITEM_BYTES = 1500  # of an item but for its features: pairs of short lists, and
 _BYTES = PAIR_BYTES + 64  # for each pair: its levels, what the kernels keep of it, and breakpoints
 
 
-@dataclass(frozen=True)
-class LocalSearchResult:
-    """The best weights that a local search found.
-
-    Attributes:
-        weights: float64 of shape (d,), in [-1, 1]; all zero if no weights satisfy the side constraints.
-        value: ``problem.evaluate(weights)``; -inf if no weights satisfy the side constraints.
-        interrupted: whether `should_stop` or Ctrl-C ended the search.
-    """
+class LocalSearchResult(NamedTuple):
+    """The best weights that a local search found; all zero, of the value -inf, if none satisfy the side constraints."""
 
     weights: FloatArray
     value: float
-    interrupted: bool
+    interrupted: bool  # whether `should_stop` or Ctrl-C ended the search
 
 
 def local_search(
@@ -73,7 +63,7 @@ def local_search(
     Args:
         problem: a `RerankProblem` or `PairwiseProblem`.
         seed: seed of all random choices.
-        starts: weights (d,) to start from, such as those of surrogate rankers.
+        starts: weights (d,) to start from.
         restarts: number of ascents after those from the starts.
         time_limit: seconds to search.
         memory_limit: megabytes that may be added to the process; None is half of what is free. Where even a search
@@ -85,8 +75,7 @@ def local_search(
     Examples:
         >>> from ltr.exact import RerankProblem
         >>> problem = RerankProblem([[0, 1], [1, 0], [2, 2], [0, 0]], [1, 0, 1, 0], statistic="dcg")
-        >>> result = local_search(problem, restarts=10)
-        >>> result.value == problem.trivial_bound
+        >>> local_search(problem, restarts=10).value == problem.trivial_bound
         True
     """
     given = [problem.in_box(start) for start in starts]
@@ -130,12 +119,8 @@ def _structure(problem: Problem, time_limit: float, memory: float) -> _Structure
     soon = pairs <= tuning.MANY_PAIRS or line_search_seconds(problem) <= time_limit
     fits = pairs <= tuning.MOST_PAIRS and soon and _BYTES * pairs <= memory
     enough = problem.n * (8 * problem.d + _ITEM_BYTES) <= memory
-    items = (
-        problem.ranked_items()
-        if enough and (not fits or pairs > tuning.LISTED_PAIRS) and not problem.demanded
-        else None
-    )
-    if items is not None:
+    possible = enough and (not fits or pairs > tuning.LISTED_PAIRS) and not problem.demanded
+    if possible and (items := problem.ranked_items()) is not None:
         # many lists, or cutoffs that make most places equal
         flat = len(items.weight_at) > tuning.ITEM_LISTS or (np.diff(items.weight) == 0).mean() > tuning.ITEM_FLAT
         if not fits or flat:
@@ -190,12 +175,8 @@ class _Search:
         for w in starts:
             self._offer(w)
         self._check()
-        options: dict[str, Any] = {
-            "seed": self._seed,
-            "sides": self._sides,
-            "project": self._project,
-            "stop": self._stop,
-        }
+        options: dict[str, Any] = {"seed": self._seed, "sides": self._sides, "project": self._project}
+        options["stop"] = self._stop
         if self._structure.kind == "pairs":
             levels, sizes = self.problem.all_levels(self._check)
             self._ascents = new_ascents(self.problem, levels, sizes=sizes, **options)
@@ -233,8 +214,7 @@ class _Search:
     def _try_simple(self, promise: Callable[[FloatArray], float]) -> FloatArray:
         """Offer w = 0, each feature alone with either sign, and the mean difference of the pairs; return the best.
 
-        Args:
-            promise: quick upper bound on the value of weights, which are offered if it exceeds the best value.
+        `promise` is a quick upper bound on the value of weights, which are offered if it exceeds the best value.
         """
         axes = np.eye(self.problem.d)
         mean = self.problem.balance @ self.problem.X
@@ -422,7 +402,6 @@ def new_ascents(
     seed: int,
     sides: tuple[FloatArray, FloatArray] | None = None,
     project: FloatArray | None = None,
-    extra: int = tuning.RANDOM_DIRECTIONS,
     threads: int = 1,
     stop: NDArray[np.uint8] | None = None,
     sizes: IntArray | None = None,
@@ -436,7 +415,6 @@ def new_ascents(
         seed: seed of the random choices.
         sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); None for no such.
-        extra: number of random directions per round.
         threads: largest number of threads that examine items; what is found does not depend on it.
         stop: set to 1 from another thread to end a line search early, without a result, (1,).
         sizes: numbers of levels of the problem and of each demand; None for those of the problem alone.
@@ -454,7 +432,7 @@ def new_ascents(
         "b": b,
         "tolerance": SIDE_TOLERANCE,
         "project": np.zeros((0, 0)) if project is None else project,
-        "extra": extra,
+        "extra": tuning.RANDOM_DIRECTIONS,
         "seed": seed,
         "stop": np.zeros(1, dtype=np.uint8) if stop is None else stop,
     }
@@ -488,11 +466,10 @@ def separating_weights(problem: Problem, levels: Levels, seconds: float) -> Floa
         below,   s >= 0,   |w_j| <= 1 / unit,   A w <= b / unit.
 
     If all s = 0, ``unit * w`` wins every pair with a margin of 2 unit. A search along lines may miss such weights. In d
-    dimensions about 2d observations can be separated whatever their labels (Cover), so this is for lists that are short
-    for their number of features. The program cannot be interrupted and never gets more than a second.
+    dimensions about 2d observations can be separated whatever their labels, so this is for lists that are short for
+    their number of features.
 
-    Source: Cover, Geometrical and statistical properties of systems of linear inequalities (1965); Bennett &
-    Mangasarian, Robust linear programming discrimination of two linearly inseparable sets (1992), for the program.
+    Source: Cover (1965) for what can be separated; Bennett & Mangasarian (1992) for the program.
     """
     d = problem.d
     if problem.n > tuning.SEPARATING_ROWS * d or seconds < tuning.SEPARATING_SHORTEST:

@@ -58,25 +58,18 @@ class Formulation:
     """A MIP model of a problem, built in SCIP, that can extend any weights to a full solution.
 
     Attributes:
-        problem: the problem modelled.
         model: the `pyscipopt.Model`, ready to solve, with the problem's objective.
         w: variables of the d weights.
-        pairs: comparisons (i, k) that have a variable, (pairs, 2).
-        z: variables of the comparisons, in the order of `pairs`.
+        pairs, z: comparisons (i, k) that have a variable, (pairs, 2), and these variables.
         unit: power of two by which the objective is divided; 1 unless the statistic is very large or small.
         feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
-        margin: margin of the problem in that unit.
-        scale: L, the big-M of all comparisons, in that unit.
+        margin, scale: margin of the problem, and L, the big-M of all comparisons, in that unit.
         exact: False if the model excludes weights of the problem, so that its bound is not a bound of the problem.
         guard: keeps exceptions of callbacks; to be checked after a solve.
 
-    Args:
-        problem: the problem to model.
-        state: a solve in progress, whose limits apply to building the model; None for no limits.
-
     Raises:
         ValueError: the model cannot express this problem.
-        Stopped: a limit of the solve is reached, or building the model would take too much of its time.
+        Stopped: a limit of the state is reached, or building the model would take too much of its time.
     """
 
     name: ClassVar[str]
@@ -236,10 +229,9 @@ def check_real(problem: Problem) -> None:
 def side_rows(constraints: LinearConstraints) -> tuple[FloatArray, FloatArray]:
     """Return rows A and limits b of a linear program that admits all weights of the box that satisfy the constraints.
 
-    `LinearConstraints` lets a row exceed its limit by ``SIDE_TOLERANCE * (|b| + sum_j |A_j w_j|)``: in the box by at
-    most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)``, and with a single term by about ``2 * SIDE_TOLERANCE * |b|``. The
-    limits are raised by twice that amount, since a solver's inferences use them as given. `SolveState` rejects weights
-    that exploit it.
+    `LinearConstraints` lets a row exceed its limit by at most ``SIDE_TOLERANCE * (|b| + sum_j |A_j|)`` in the box, and
+    with a single term by about ``2 * SIDE_TOLERANCE * |b|``. The limits are raised by twice that amount, since a
+    solver's inferences use them as given. `SolveState` rejects weights that exploit it.
     """
     A, b = constraints.scaled
     several = np.count_nonzero(A, axis=1) > 1
@@ -278,10 +270,9 @@ def interrupt(model: Model) -> None:
 
 
 class Guard:
-    """Runs callbacks and keeps the first exception; `check` raises it once the solver has returned.
+    """Runs callbacks, keeps the first exception and stops the solve; `check` raises it once the solver has returned.
 
-    SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer. So an exception is
-    kept, the solve is stopped, and the caller raises it again.
+    SCIP's Python plugins print an exception and go on, which would turn a fault into a wrong answer.
     """
 
     def __init__(self) -> None:

@@ -29,14 +29,14 @@ _SECONDS = 2.0  # for one question to SCIP
 class ScipConstraints(LinearConstraints):
     """Side constraints that a function adds to a SCIP model: quadratic rows, disjunctions, extra variables.
 
-    Weights are feasible if SCIP accepts them within 1e-6, its tolerance; variables that the function adds may take any
-    values. Certificates cannot state such constraints.
+    Weights are feasible if SCIP accepts them within 1e-6, its tolerance, for any values of added variables.
+    Certificates cannot state such constraints.
 
     Args:
         add: called as ``add(model, w)`` with a `pyscipopt.Model` and the list of its d weight variables, each in
             [-1, 1]; adds constraints and variables. It is called for several models, and has to add the same to each.
         d: number of weights.
-        linear: linear side constraints that hold as well; state those here, which the search itself understands.
+        linear: linear side constraints that hold as well.
 
     Examples:
         >>> def unit_disc(model, w):

@@ -91,11 +91,12 @@ class LatticeCuts:
         if work_of(problem) < seconds and search_sets(state, problem, state.seconds + seconds):
             none = state.value == -math.inf
             return Ending(Status.INFEASIBLE, NO_CARD) if none else Ending(Status.OPTIMAL, "searched by sets of columns")
-        host = Host(state, problem)
+        search = LatticeSearch(state, problem)
+        model = search.new_model()
         try:
-            return attempt(host.guard, host.solve)
+            return attempt(search.guard, lambda: search.solve(model))
         finally:
-            host.model.free()  # models with Python plugins are reference cycles
+            model.free()  # models with Python plugins are reference cycles
 
 
 def margin_of(problem: RiskProblem) -> float:
@@ -113,101 +114,32 @@ def margin_of(problem: RiskProblem) -> float:
     return 4 * FEASTOL * (1.0 + problem.C * problem.d + intercept + float(terms.sum()))
 
 
-class Host:
-    """The SCIP model of a problem, and what is known of it.
+class LatticeSearch(Conshdlr):
+    """The constraint ``L >= loss(λ, b)``: cuts, evaluates whole points, branches on what SCIP cannot tell apart.
 
     Attributes:
-        model: the `pyscipopt.Model`.
-        points, intercept, loss: its variables λ, b and L.
-        up, down: the variables u and v; None where points cannot have this sign.
+        points, intercept, loss: the variables λ, b and L.
+        up, down: the variables u and v.
         margin: see `margin_of`.
         guard: keeps exceptions of callbacks.
     """
 
     def __init__(self, state: SolveState, problem: RiskProblem) -> None:
         self.state, self.problem, self.guard = state, problem, Guard()
-        self.margin = margin_of(problem)
-        self.model = Model("risk_score")
-        self.model.hideOutput()
-        self._add_variables()
-        self._add_conditions()
-        self._configure()
-        Tangents(self).include()
-        self.model.includeEventhdlr(Watcher(self.guard, self.watch), "watcher", "bounds and limits")
-        self._limit = math.inf
-        self.share_best()
+        self.margin, self._limit = margin_of(problem), math.inf
+        self._node, self._rounds = 0, 0
 
     # --- the model -----------------------------------------------------------------------------------------------
 
-    def _add_variables(self) -> None:
-        problem, model = self.problem, self.model
-        low, high = problem.intercepts
-        self.loss = model.addVar("L", lb=0.0, ub=None, obj=1.0)
-        self.intercept = model.addVar("b", vtype="I", lb=low, ub=high)
-        self.points: list[Variable] = []
-        self.up: list[Variable | None] = []
-        self.down: list[Variable | None] = []
-        prices = np.where(problem.counted, problem.C, 0.0).tolist()
-        for j, (least, largest) in enumerate(zip(problem.least.tolist(), problem.largest.tolist(), strict=True)):
-            points = model.addVar(f"points_{j}", vtype="I", lb=least, ub=largest)
-            up = model.addVar(f"up_{j}", vtype="B", obj=prices[j]) if largest > 0 else None
-            down = model.addVar(f"down_{j}", vtype="B", obj=prices[j]) if least < 0 else None
-            self.points.append(points)
-            self.up.append(up)
-            self.down.append(down)
-            m, none = int(problem.least_points[j]), quicksum([])
-            u, v = none if up is None else up, none if down is None else down
-            if up is not None or down is not None:
-                model.addCons(points - largest * u + m * v <= 0, name=f"largest_{j}")
-                model.addCons(points - m * u - least * v >= 0, name=f"least_{j}")
-            if up is not None and down is not None:
-                model.addCons(up + down <= 1, name=f"one_sign_{j}")
-        for variable in (self.loss, self.intercept, *self.points):
-            model.markDoNotMultaggrVar(variable)
-
-    def _used(self, columns: Sequence[int]) -> Expression:
-        """Return the number of columns that are used."""
-        return quicksum(one for j in columns for one in (self.up[j], self.down[j]) if one is not None)
-
-    def _add_conditions(self) -> None:
-        problem, model = self.problem, self.model
-        counted = np.flatnonzero(problem.counted).tolist()
-        if problem.max_nonzeros < len(counted):
-            self._add_row(self._used(counted), 0, problem.max_nonzeros, "max_nonzeros")
-        for at, rule in enumerate(problem.conditions.all_rules):
-            self._add_rule(rule, f"rule_{at}")
-        for group in np.unique(problem.directions[problem.directions >= 0]).tolist():
-            turn = model.addVar(f"turn_{group}", vtype="B")
-            for j in np.flatnonzero(problem.directions == group).tolist():
-                up, down = self.up[j], self.down[j]
-                if up is not None:
-                    model.addCons(up - turn <= 0, name=f"up_{j}_{group}")
-                if down is not None:
-                    model.addCons(down + turn <= 1, name=f"down_{j}_{group}")
-
-    def _add_rule(self, rule: CardRule, name: str) -> None:
-        """Add ``at_least <= number of columns used <= at_most``, for each column of `when` where it is used."""
-        number, room = self._used(rule.columns), max(0, len(rule.columns) - rule.at_most)
-        if not rule.when:
-            self._add_row(number, rule.at_least, rule.at_most, name)
-        for t in rule.when:
-            used = self._used([t])
-            self._add_row(number - rule.at_least * used, 0, None, f"{name}_least_{t}")
-            self._add_row(number + room * used, None, rule.at_most + room, f"{name}_most_{t}")
-
-    def _add_row(self, terms: Expression, least: int | None, most: int | None, name: str) -> None:
-        """Add a row; where it has no variables, and is violated, the model becomes infeasible."""
-        if terms.degree() < 1:
-            terms = terms + 0.0 * self.loss
-        if least is not None:
-            self.model.addCons(terms >= least, name=f"{name}_least")
-        if most is not None:
-            self.model.addCons(terms <= most, name=f"{name}_most")
-
-    def _configure(self) -> None:
-        configure(self.model, self.state.limits)
-        self.model.setPresolve(SCIP_PARAMSETTING.OFF)
-        self.model.setHeuristics(SCIP_PARAMSETTING.OFF)
+    def new_model(self) -> Model:
+        """Return the model, ready to solve."""
+        model = Model("risk_score")
+        model.hideOutput()
+        self._add_variables(model)
+        self._add_conditions(model)
+        configure(model, self.state.limits)
+        model.setPresolve(SCIP_PARAMSETTING.OFF)
+        model.setHeuristics(SCIP_PARAMSETTING.OFF)
         parameters = {
             "presolving/maxrestarts": 0,
             "misc/usesymmetry": 0,
@@ -217,15 +149,90 @@ class Host:
             "limits/gap": 0.0,  # the state's gap is looked at in callbacks
             "misc/catchctrlc": threading.current_thread() is threading.main_thread(),  # which signals belong to
         }
-        self.model.setParams(parameters)
+        model.setParams(parameters)
+        # enforced after all whole numbers are
+        model.includeConshdlr(
+            self,
+            "tangents",
+            "L >= loss",
+            sepapriority=0,
+            enfopriority=-1000,
+            chckpriority=-1000,
+            sepafreq=1,
+            eagerfreq=1,
+            needscons=True,
+        )
+        model.addPyCons(model.createCons(self, "loss"))
+        model.includeEventhdlr(Watcher(self.guard, self._watch), "watcher", "bounds and limits")
+        self._share_best()
+        return model
+
+    def _add_variables(self, model: Model) -> None:
+        problem = self.problem
+        low, high = problem.intercepts
+        self.loss = model.addVar("L", lb=0.0, ub=None, obj=1.0)
+        self.intercept = model.addVar("b", vtype="I", lb=low, ub=high)
+        self.points, self.up, self.down = list[Variable](), list[Variable](), list[Variable]()
+        prices = np.where(problem.counted, problem.C, 0.0).tolist()
+        limits = (problem.least.tolist(), problem.largest.tolist(), problem.least_points.tolist())
+        for j, (least, largest, m) in enumerate(zip(*limits, strict=True)):
+            points = model.addVar(f"points_{j}", vtype="I", lb=least, ub=largest)
+            u, v = (
+                model.addVar(f"{name}_{j}", vtype="B", obj=prices[j], ub=float(possible))
+                for name, possible in (("up", largest > 0), ("down", least < 0))
+            )
+            self.points.append(points)
+            self.up.append(u)
+            self.down.append(v)
+            model.addCons(points - largest * u + m * v <= 0, name=f"largest_{j}")
+            model.addCons(points - m * u - least * v >= 0, name=f"least_{j}")
+            model.addCons(u + v <= 1, name=f"one_sign_{j}")
+        for variable in (self.loss, self.intercept, *self.points):
+            model.markDoNotMultaggrVar(variable)
+
+    def _used(self, columns: Sequence[int]) -> Expression:
+        """Return the number of columns that are used."""
+        return quicksum(self.up[j] + self.down[j] for j in columns)
+
+    def _add_conditions(self, model: Model) -> None:
+        problem = self.problem
+        counted = np.flatnonzero(problem.counted).tolist()
+        if problem.max_nonzeros < len(counted):
+            self._add_row(model, self._used(counted), 0, problem.max_nonzeros, "max_nonzeros")
+        for at, rule in enumerate(problem.conditions.all_rules):
+            self._add_rule(model, rule, f"rule_{at}")
+        for group in np.unique(problem.directions[problem.directions >= 0]).tolist():
+            turn = model.addVar(f"turn_{group}", vtype="B")
+            for j in np.flatnonzero(problem.directions == group).tolist():
+                model.addCons(self.up[j] - turn <= 0, name=f"up_{j}_{group}")
+                model.addCons(self.down[j] + turn <= 1, name=f"down_{j}_{group}")
+
+    def _add_rule(self, model: Model, rule: CardRule, name: str) -> None:
+        """Add ``at_least <= number of columns used <= at_most``, for each column of `when` where it is used."""
+        number, room = self._used(rule.columns), max(0, len(rule.columns) - rule.at_most)
+        if not rule.when:
+            self._add_row(model, number, rule.at_least, rule.at_most, name)
+        for t in rule.when:
+            used = self._used([t])
+            self._add_row(model, number - rule.at_least * used, 0, None, f"{name}_least_{t}")
+            self._add_row(model, number + room * used, None, rule.at_most + room, f"{name}_most_{t}")
+
+    def _add_row(self, model: Model, terms: Expression, least: int | None, most: int | None, name: str) -> None:
+        """Add a row; where it has no variables, and is violated, the model becomes infeasible."""
+        if terms.degree() < 1:
+            terms = terms + 0.0 * self.loss
+        if least is not None:
+            model.addCons(terms >= least, name=f"{name}_least")
+        if most is not None:
+            model.addCons(terms <= most, name=f"{name}_most")
 
     # --- the solve -----------------------------------------------------------------------------------------------
 
-    def solve(self) -> Ending:
+    def solve(self, model: Model) -> Ending:
         """Run SCIP and return how the solve ended."""
         state = self.state
         self.guard.check()
-        claim = optimize(self.model, state)
+        claim = optimize(model, state)
         self.guard.check()
         if claim != "infeasible":
             return ending_of(claim)
@@ -234,7 +241,7 @@ class Host:
         state.prove(state.value)
         return Ending(Status.OPTIMAL)
 
-    def share_best(self) -> None:
+    def _share_best(self) -> None:
         """Make the loss of the best card, plus the margin, the objective limit of SCIP."""
         if math.isfinite(self.state.value):
             limit = -self.state.value + self.margin
@@ -242,7 +249,7 @@ class Host:
                 self._limit = limit
                 self.model.setObjlimit(limit)
 
-    def watch(self, _: int) -> None:
+    def _watch(self, _: int) -> None:
         """Prove SCIP's bound, and stop it at the limits of the state."""
         state, model = self.state, self.model
         if model.getStageName() == "SOLVING" and model.getStatus() == "unknown":
@@ -254,29 +261,6 @@ class Host:
                 raise Stopped(Status.GAP_LIMIT)
         state.check()
 
-
-class Tangents(Conshdlr):
-    """The constraint ``L >= loss(λ, b)``: cuts, evaluates whole points, branches on what SCIP cannot tell apart."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self._node, self._rounds = 0, 0
-
-    def include(self) -> None:
-        """Add the handler and its constraint to the model, enforced after all whole numbers are."""
-        self.host.model.includeConshdlr(
-            self,
-            "tangents",
-            "L >= loss",
-            sepapriority=0,
-            enfopriority=-1000,
-            chckpriority=-1000,
-            sepafreq=1,
-            eagerfreq=1,
-            needscons=True,
-        )
-        self.host.model.addPyCons(self.host.model.createCons(self, "loss"))
-
     # --- callbacks -----------------------------------------------------------------------------------------------
 
     def conscheck(self, constraints: Constraints, solution: ScipSolution, *_: object) -> dict[str, Any]:
@@ -285,15 +269,12 @@ class Tangents(Conshdlr):
 
     def conssepalp(self, *_: object) -> dict[str, Any]:
         """Cut off the relaxation if it violates the constraint by much."""
-        return {"result": self.host.guard.run(self.model, self._separate, default=SCIP_RESULT.DIDNOTRUN)}
+        return {"result": self.guard.run(self.model, self._separate, default=SCIP_RESULT.DIDNOTRUN)}
 
     def consenfolp(self, *_: object) -> dict[str, Any]:
         """Cut off whole points that violate the constraint; branch on others."""
-        result = self.host.guard.run(self.model, self._enforce, default=None)
-        if result is None:  # the solve ends: keep the node open
-            self.model.createChild(0.0, self.model.getCurrentNode().getEstimate())
-            result = SCIP_RESULT.BRANCHED
-        return {"result": result}
+        # what is cut off where the solve ends does not matter: the guard tells
+        return {"result": self.guard.run(self.model, self._enforce, default=SCIP_RESULT.CUTOFF)}
 
     def consenfops(self, *_: object) -> dict[str, Any]:
         """Ask SCIP to solve the relaxation."""
@@ -301,58 +282,57 @@ class Tangents(Conshdlr):
 
     def conslock(self, constraint: Constraints, locktype: int, nlockspos: int, nlocksneg: int) -> None:
         """Tell SCIP that lowering the loss or moving points may violate the constraint."""
-        host, both = self.host, nlockspos + nlocksneg
-        self.model.addVarLocksType(host.loss, locktype, nlockspos, nlocksneg)
-        for variable in (host.intercept, *host.points):
+        both = nlockspos + nlocksneg
+        self.model.addVarLocksType(self.loss, locktype, nlockspos, nlocksneg)
+        for variable in (self.intercept, *self.points):
             self.model.addVarLocksType(variable, locktype, both, both)
 
     # --- cuts ----------------------------------------------------------------------------------------------------
 
     def _values(self) -> tuple[FloatArray, float, float]:
         """Return λ, b and L of the current relaxation."""
-        host, value = self.host, self.model.getSolVal
-        points = np.array([value(None, variable) for variable in host.points])
-        return points, float(value(None, host.intercept)), float(value(None, host.loss))
+        value = self.model.getSolVal
+        points = np.array([value(None, variable) for variable in self.points])
+        return points, float(value(None, self.intercept)), float(value(None, self.loss))
 
     def _separate(self) -> int:
-        host, number = self.host, int(self.model.getCurrentNode().getNumber())
+        number = int(self.model.getCurrentNode().getNumber())
         if number != self._node:
             self._node, self._rounds = number, 0
         self._rounds += 1
         root = self.model.getDepth() == 0
         if not root and self._rounds > _ROUNDS:
             return SCIP_RESULT.DIDNOTRUN
-        host.state.check()
+        self.state.check()
         points, intercept, loss = self._values()
-        value, slope = host.problem.tangent(points, intercept)
+        value, slope = self.problem.tangent(points, intercept)
         if root or self._rounds == 1:
             self._offer(points)
-        open_ = max(0.0, host._limit - float(self.model.getLPObjVal())) if math.isfinite(host._limit) else value
-        if value - loss <= max(host.margin, (_ROOT if root else _WORTHWHILE) * open_):
+        open_ = max(0.0, self._limit - float(self.model.getLPObjVal())) if math.isfinite(self._limit) else value
+        if value - loss <= max(self.margin, (_ROOT if root else _WORTHWHILE) * open_):
             return SCIP_RESULT.DIDNOTFIND
         return self._cut(np.append(points, intercept), value, slope)
 
     def _offer(self, points: FloatArray) -> None:
         """Offer the points that real ones are rounded to."""
-        host = self.host
         rounded = np.rint(points)
-        if host.problem.allowed(rounded):
-            value = host.problem.evaluate(rounded)
-            if value > host.state.value:
-                host.state.offer(rounded)
-                polish(host.state, host.problem)
-        host.share_best()
+        if self.problem.allowed(rounded):
+            value = self.problem.evaluate(rounded)
+            if value > self.state.value:
+                self.state.offer(rounded)
+                polish(self.state, self.problem)
+        self._share_best()
 
     def _cut(self, at: FloatArray, value: float, slope: FloatArray) -> int:
         """Add the tangent at a point, of which the loss and its gradient are known."""
-        host, model = self.host, self.model
+        model = self.model
         terms = slope * at
         constant = value - math.fsum(terms.tolist())
         constant -= _ROUNDING * (1.0 + abs(value) + float(np.abs(terms).sum()))
         row = model.createEmptyRowUnspec("tangent", lhs=constant, rhs=None, local=False, removable=True)
         model.cacheRowExtensions(row)
-        model.addVarToRow(row, host.loss, 1.0)
-        for variable, coefficient in zip((*host.points, host.intercept), slope.tolist(), strict=True):
+        model.addVarToRow(row, self.loss, 1.0)
+        for variable, coefficient in zip((*self.points, self.intercept), slope.tolist(), strict=True):
             if coefficient != 0:
                 model.addVarToRow(row, variable, -coefficient)
         model.flushRowExtensions(row)
@@ -365,13 +345,12 @@ class Tangents(Conshdlr):
 
     def _enforce(self) -> int:
         """Handle a relaxation whose points are whole."""
-        host = self.host
-        host.state.check()
+        self.state.check()
         found, b, loss = self._values()
         points, intercept = np.rint(found), round(b)
-        value, slope = host.problem.tangent(points, intercept)
+        value, slope = self.problem.tangent(points, intercept)
         self._offer(points)
-        if value - loss > host.margin / 2:
+        if value - loss > self.margin / 2:
             return self._cut(np.append(points, intercept), value, slope)
         # the relaxation is as good as these points: look at all others of this node
         return self._branch(points.astype(np.int64))
@@ -382,7 +361,7 @@ class Tangents(Conshdlr):
         Child j has the same points as these in the columns before j, and smaller or larger ones in column j.
         """
         model = self.model
-        variables = [model.getTransformedVar(variable) for variable in self.host.points]
+        variables = [model.getTransformedVar(variable) for variable in self.points]
         ends = [(round(v.getLbLocal()), round(v.getUbLocal())) for v in variables]
         free = [j for j in np.argsort(points == 0, kind="stable").tolist() if ends[j][0] < ends[j][1]]
         estimate, made = self.model.getCurrentNode().getEstimate(), 0

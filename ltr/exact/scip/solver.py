@@ -5,10 +5,9 @@ and every value is recomputed by the problem. Weights that violate a side constr
 accepted as they are: `offer_solution` then looks for the middle of their cell, the set of weights that win the same
 pairs.
 
-*Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, of relative size
-margin / M, and SCIP rounds cuts. Measured on random lists with margin / M near 3e-8, one solve in fifty ended with a
-bound below the optimum with SCIP's separators, none of 900 without; and they hardly improve the bound of such models.
-So they are off.
+*Cuts.* In a cutting plane of a big-M row the margin is in the last digits of a coefficient, and SCIP rounds cuts: on
+random lists with margin / M near 3e-8, one solve in fifty ended with a bound below the optimum with SCIP's separators,
+none of 900 without. They hardly improve the bound of such models, so they are off.
 
 *Small margins.* A binary 1e-9 short of 1 moves its row by 1e-9 M. With ``M = max ||δ||_1``, a margin below
 max(1e-5, 1e-6 M) is therefore reported in the solution's message, and one below 1e-8 max(1, M) is rejected. For
@@ -27,7 +26,7 @@ from pyscipopt import SCIP_EVENTTYPE, SCIP_PARAMSETTING, Eventhdlr
 
 from ltr.exact import tuning
 from ltr.exact.largest_margin import deepest
-from ltr.exact.local_search import load_search, search_instead, search_locally
+from ltr.exact.local_search import search_instead, search_locally
 from ltr.exact.problem import Problem
 from ltr.exact.scip.base import (
     Assignment,
@@ -151,11 +150,6 @@ class ScipSolver:
             rule = f"at least {least:.6g} for SCIP with these features"
             raise ValueError(f"margin must be {rule}: scale the features up or raise it, got {problem.margin!r}")
 
-    def prepare(self) -> None:
-        """Load the local search."""
-        if self.local_search > 0:
-            load_search()
-
     def run(self, state: SolveState) -> Ending:
         """Search locally, then branch and bound."""
         if self.local_search > 0:
@@ -188,10 +182,7 @@ class ScipSolver:
         formulation.guard.check()
         claim = optimize(formulation.model, state)
         if claim != "infeasible":
-            bound = dual_bound(formulation)
-            state.model_bound = bound if np.isfinite(bound) else None
-            if formulation.exact:
-                state.prove(bound)
+            prove_bound(formulation, state)
         formulation.guard.check()
         status = STATUS[claim]
         if status is None:
@@ -221,12 +212,12 @@ def _margin_note(problem: Problem) -> str:
 # --- what runs inside SCIP ---------------------------------------------------------------------------------------
 
 
-def dual_bound(formulation: Formulation) -> float:
-    """Return the dual bound of a model under way, infinite while SCIP has none."""
+def prove_bound(formulation: Formulation, state: SolveState) -> None:
+    """Record the dual bound of a model, if SCIP has one: of the problem where the model has all of its weights."""
     bound = float(formulation.model.getDualbound())
-    if not math.isfinite(bound) or abs(bound) > _INFINITE:
-        return math.inf
-    return bound * formulation.unit
+    if math.isfinite(bound) and abs(bound) <= _INFINITE:
+        bound *= formulation.unit
+        state.prove(bound if formulation.exact else math.inf, model_bound=bound)
 
 
 def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
@@ -290,7 +281,7 @@ def _watch(formulation: Formulation, state: SolveState, kind: int) -> None:
         offer_solution(formulation, state, model.getBestSol())
     # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
     if model.getStageName() == "SOLVING" and model.getStatus() == "unknown":
-        bound, nodes = dual_bound(formulation), int(model.getNTotalNodes())
-        state.observe(bound if formulation.exact else math.inf, model_bound=bound, nodes=nodes)
+        state.nodes = int(model.getNTotalNodes())
+        prove_bound(formulation, state)
     if state.stop_requested():
         interrupt(model)

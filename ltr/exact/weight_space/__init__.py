@@ -6,7 +6,6 @@ module                 contents
 `search`               the proof: rounds of targets that fall step by step, at each of which every box is closed
 `pool`                 the pool of threads that closes boxes
 `space`                the problem as compiled code reads it
-`supports`             sets of columns to search, where few may be used
 `coordinates`          the coordinates that are searched
 =====================  =================================================================================================
 
@@ -32,12 +31,17 @@ import numpy as np
 
 from ltr.checks import one_of
 from ltr.exact import tuning
-from ltr.exact.local_search import load_search, search_instead, search_locally, search_without_demands
+from ltr.exact.arcs import apply_to as arcs_apply_to
+from ltr.exact.arcs import search_arcs
+from ltr.exact.local_search import search_instead, search_locally, search_without_demands
+from ltr.exact.local_search.search import line_search_seconds
+from ltr.exact.points import search_points
 from ltr.exact.problem import Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
+from ltr.exact.supports import supports_of
 from ltr.exact.weight_space.coordinates import SYSTEMS, apply_to
-from ltr.exact.weight_space.supports import supports_of
+from ltr.exact.weight_space.search import out_of_reach, prove
 from ltr.threads import available_threads
 
 __all__ = ["WeightSpaceSearch"]
@@ -54,8 +58,7 @@ class WeightSpaceSearch:
         local_search: share of the time given to the local search: at first, and then on one of the threads, beside the
             boxes; 0 skips it.
         scip: whether SCIP branches and solves linear programs (`ltr.exact.scip.hosted`) where side constraints link
-            several weights. Without it such problems can take far longer; whole numbers and required columns, which the
-            model in SCIP does not have, are always searched without it.
+            several weights, except for whole numbers and required columns; without it they can take far longer.
 
     Raises:
         ValueError: a field out of range.
@@ -88,19 +91,11 @@ class WeightSpaceSearch:
                 f"coordinates 'adapted' are for 2 to {tuning.ADAPTED_TO} features without price, side constraints, "
                 "max_nonzeros, required columns and whole numbers, use None"
             )
-
-    def prepare(self) -> None:
-        """Load HiGHS."""
-        load_search()
+        if self.scip and _linked(problem):
+            import ltr.exact.scip.hosted  # noqa: F401 (before the clock starts)
 
     def run(self, state: SolveState) -> Ending:
         """Search."""
-        from ltr.exact.arcs import apply_to as arcs_apply_to
-        from ltr.exact.arcs import search_arcs
-        from ltr.exact.local_search.search import line_search_seconds
-        from ltr.exact.points import search_points
-        from ltr.exact.weight_space.search import out_of_reach, prove
-
         problem, share = state.problem, self.local_search
         threads = self.threads or available_threads()
         if not problem.linear:  # which the local search does not know
@@ -145,8 +140,7 @@ class WeightSpaceSearch:
             return Ending(Status.OPTIMAL, "the bound is attained")
         options = state, threads, self.coordinates, share
         if self.scip and _linked(problem):
-            with state.clock_stopped():
-                from ltr.exact.scip.hosted import close_in_scip
+            from ltr.exact.scip.hosted import close_in_scip
 
             ending = prove(*options, close=close_in_scip)
             # a search without SCIP's tolerances may decide what is left

@@ -27,10 +27,7 @@ SYSTEMS = ("given", "adapted")
 
 
 def apply_to(problem: Problem) -> bool:
-    """Return whether coordinates other than the weights may be searched.
-
-    So it is for 2 to `tuning.ADAPTED_TO` features, if nothing is asked of single weights.
-    """
+    """Return whether other coordinates may be searched: for few features, if nothing is asked of single weights."""
     plain = problem.constraints is None and not problem.required and problem.integer is None
     return 1 < problem.d <= tuning.ADAPTED_TO and problem.C == 0 and problem.max_nonzeros is None and plain
 
@@ -40,11 +37,8 @@ def adapted(
 ) -> tuple[FloatArray, float] | None:
     """Return the T with the smallest J found, and how much smaller J is than at present; None if none was found.
 
-    Args:
-        problem: a problem for which `apply_to` is true.
-        w: the best weights known, (d,).
-        present: the present T, (d, d).
-        tick: called now and then; what it raises ends the work.
+    `apply_to` is true of the problem, w are the best weights known, `present` is the present T, (d, d), and what `tick`
+    raises ends the work.
     """
     levels, _ = problem.all_levels(tick)
     if len(levels.above) == 0:
@@ -89,10 +83,9 @@ def _cost(entries: FloatArray, differences: FloatArray, weights: FloatArray) -> 
 def _descend(
     differences: FloatArray, weights: FloatArray, start: FloatArray, tick: Callable[[], None] = lambda: None
 ) -> tuple[FloatArray, float]:
-    """Return the T at the end of a descent from a start, and its J.
+    """Return the T at the end of a descent from a start, and its J, by the quasi-Newton method BFGS.
 
-    This is the quasi-Newton method of Broyden, Fletcher, Goldfarb and Shanno. SciPy has it too, but takes a quarter of
-    a second to import, longer than many a proof.
+    SciPy has it too, but takes a quarter of a second to import, longer than many a proof.
 
     Source: Nocedal & Wright, Numerical Optimization (2006), algorithms 3.1 and 6.1.
     """

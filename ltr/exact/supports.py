@@ -2,9 +2,8 @@
 
 Where at most a few weights may differ from 0, each set of so many columns is searched by itself. Before that, every
 set gets a bound from its table alone: the rows with equal values of all columns but one have their order from that
-column, whatever the weights are, and the best order of what these blocks allow is easily found
-(``ltr/native/supports.cpp`` has the proof). With yes/no columns and one other the bound is close to the optimum, so
-that of a hundred thousand sets a few are left to search. Two columns of many values have no such bound.
+column, and the best order of what these blocks allow is easily found (``ltr/native/supports.cpp`` has the proof). With
+yes/no columns and one other, few of a hundred thousand sets are left to search.
 """
 
 from __future__ import annotations
