@@ -38,9 +38,9 @@ def test_the_byte_to_stop_by_is_the_callers():
             SearchSpace(**given | {"stop": other})
     space = SearchSpace(**given)
     given["stop"][0] = 1
-    left, _, _, value, _, tally = searched(space, SearchWorkspace(space), searchable().roots)
+    left, _, _, value, _, boxes, _ = searched(space, SearchWorkspace(space), searchable().roots)
     assert value == NEVER
-    assert tally[0] == 0
+    assert boxes == 0
     assert np.array_equal(left[0], searchable().roots.low)
 
 

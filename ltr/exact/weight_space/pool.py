@@ -149,11 +149,11 @@ class WorkerPool:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
-        left, narrow, reached, value, best, tally = search_weight_space(
+        left, narrow, reached, value, best, searched, spent = search_weight_space(
             space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
         )
         parts = _boxes_of(left, part), _boxes_of(narrow, part)
-        return _Piece(space, work, reached, value, best, *parts, tally[0], tally[3])
+        return _Piece(space, work, reached, value, best, *parts, searched, spent)
 
     def _take(self, piece: _Piece, done: Outcome) -> None:
         """Add what a thread found to an outcome."""
