@@ -131,9 +131,7 @@ def run(state: SolveState, search: Any, sets: PointSets, threads: int, shift: fl
             search.rise(state.value - shift)
         state.nodes = began + search.visited
         if math.isfinite(state.value):
-            bound = max(left + shift, max(state.value, seen + shift) + room, state.zero_value)
-            state.prove(bound)
-            state.observe(bound)
+            state.prove(max(left + shift, max(state.value, seen + shift) + room, state.zero_value))
 
     given = (sets.columns, sets.bounds - shift, state.value - shift, threads)
     done = watch(state, lambda stop: bool(search.search(*given, stop)), poll)

@@ -155,7 +155,6 @@ class SolveState:
         self.weights: FloatArray = np.zeros(problem.d)
         self.value = self.free_value = -math.inf
         self.bound = problem.trivial_bound
-        self._observed = self.bound
         self.model_bound: float | None = None
         self.nodes = 0
         self.starts: Sequence[FloatArray] = ()
@@ -239,30 +238,22 @@ class SolveState:
         if np.any(snapped != w):
             yield w
 
-    def observe(self, bound: float, *, model_bound: float | None = None, nodes: int | None = None) -> None:
-        """Record bounds on the problem and on a solver's model in the trace only; `prove` makes a bound count."""
-        if nodes is not None:
-            self.nodes = nodes
-        improved = bound < self._observed
-        self._observed = min(self._observed, bound)
-        known = math.inf if self.model_bound is None else self.model_bound
-        if model_bound is not None and model_bound < known:
-            self.model_bound, improved = model_bound, True
-        if improved and (not self.trace or self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE):
-            self._record()
+    def prove(self, bound: float, *, model_bound: float = math.inf) -> None:
+        """Record a bound that no feasible weights exceed, rounded down to a multiple of the problem's step.
 
-    def prove(self, bound: float) -> None:
-        """Record a bound that no feasible weights exceed, rounded down to a multiple of the problem's step."""
+        `model_bound` is one of a solver's own model.
+        """
         if math.isfinite(bound) and self.problem.step > 0:
             bound = math.floor(bound / self.problem.step + _WHOLE) * self.problem.step
-        if bound < self.bound:
-            self.bound = bound
-            if self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
-                self._record()
+        improved = bound < self.bound
+        self.bound = min(self.bound, bound)
+        if model_bound < (math.inf if self.model_bound is None else self.model_bound):
+            self.model_bound, improved = model_bound, True
+        if improved and self.trace and self.seconds - self.trace[-1].seconds >= tuning.TRACE_PACE:
+            self._record()
 
     def _record(self) -> None:
-        bound = max(min(self._observed, self.bound), self.value)
-        point = TracePoint(self.seconds, self.value, bound, self.nodes, self.model_bound)
+        point = TracePoint(self.seconds, self.value, max(self.bound, self.value), self.nodes, self.model_bound)
         self.trace.append(point)
         if self._on_progress is not None:
             self._on_progress(point)
@@ -299,7 +290,7 @@ class SolveState:
             seconds=end.seconds,
             method=method,
             nodes=self.nodes,
-            # what a solver stated on its way counts for no more than what it proved
+            # a bound that was discarded counts on the way neither
             trace=(*(dataclasses.replace(p, bound=max(p.bound, bound)) for p in self.trace), end),
             message="; ".join(filter(None, notes)),
             model_bound=self.model_bound,

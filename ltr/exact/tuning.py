@@ -39,17 +39,7 @@ STEEPNESS = 6.0  # least growth of that logarithm on the way from the first targ
 NEAREST = 0.2  # least of the next distance, as a share of the last one
 FARTHEST = 0.95  # the largest such share
 HALVINGS = 30  # of an interval that contains a distance
-SUBTREES = 64  # parts of the work, of which a subtree is expected to take no more than one
-DIVIDED = 8_000_000  # pairs examined in a subtree that is worth dividing
-OWN_SLOPE = 0.6  # weight of a subtree's own slope, against that of all
-OWN_SLOPE_FACTOR = 3.0  # factor by which its own slope may differ
-KNOWN_SHARE = 0.1  # share of the work from which closed subtrees tell how long the others take
-LONGER = 0.25  # share of its work that a subtree which has taken longer than expected still takes
 LARGEST_EXPONENT = 99.0  # logarithm of a growth, so that nothing overflows
-ROUND_EARLY = 0.05  # share of its time that a round is to end before the limit
-ROUND_LEAST_ROOM = 0.3  # share of the time left that it may take all the same
-ROUND_DOUBT = 0.4  # share by which the work for the value itself may exceed that at first, when it is known least
-ROUND_LOOKS = 0.03  # share of the time left between two looks at whether a round will end in time
 MOMENT = 1e-3  # shortest time that is measured, in seconds
 QUANTUM_PAIRS = 4  # pairs whose contribution is a gap below which the work hardly grows
 FINEST_GAP = 1e-7  # share of the statistic's size below which the next target is the value itself
@@ -146,8 +136,7 @@ ARC_CHANGES = 1_000  # changes up to which they are in any case
 
 # --- Vertices of boxes too narrow to split ---------------------------------------------------------------------------
 
-VERTICES_WORK = 200_000  # most operations on fractions for the vertices of a box
-VERTICES_WORK_AROUND = 1_000_000  # and for those of a simplex around it
+VERTICES_WORK = 1_000_000  # most operations on fractions for the vertices of a simplex around a box
 VERTICES_OFFERED = 4  # most sets of pairs with the largest value for which weights are offered
 VERTICES_NEIGHBOURS = 81  # float64 neighbours of a vertex that are offered
 

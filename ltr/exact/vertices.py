@@ -10,8 +10,9 @@ nor the statistic of a demand. The objective is constant on the open faces of th
 boundary of a face it is never smaller. So the largest value is attained at a vertex of the arrangement. Where there are
 few vertices, all are evaluated in rational arithmetic. A vertex need not be a float64 vector, so the weights offered
 are the middle of the best vertices, which lies inside the region that they span, and float64 neighbours of one of them.
-The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer. Side constraints are
-loosened by all that their tolerance allows, so the value bounds all weights that satisfy them.
+The 2d sides of a box make many vertices, and the d + 1 sides of a simplex around it far fewer, so the simplex takes its
+place: its largest value is at least as large. Side constraints are loosened by all that their tolerance allows, so the
+value bounds all weights that satisfy them.
 """
 
 from __future__ import annotations
@@ -44,23 +45,19 @@ def offer_simple(state: SolveState, low: FloatArray, high: FloatArray) -> None:
 
 
 def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: FloatArray) -> float | None:
-    """Return the largest objective over the box ``low <= w <= high`` and offer the weights that attain it to `state`.
+    """Return the largest objective over a simplex around ``low <= w <= high``; None where that takes too much work.
 
-    Where its vertices take too much work, the answer is that of a simplex around it, which is at least as large, or
-    None if its vertices do, too.
+    The weights that attain it are offered to `state`.
     """
-    levels, sizes = problem.all_levels(state.check)
-    box = _Box(problem, levels, sizes, low, high)
-    if box.work > tuning.VERTICES_WORK:
-        box = _Box(problem, levels, sizes, low, high, around=True)
-        if box.work > tuning.VERTICES_WORK_AROUND:
-            return None
+    simplex = _Simplex(problem, *problem.all_levels(state.check), low, high)
+    if simplex.work > tuning.VERTICES_WORK:
+        return None
     best = -math.inf
     attained: dict[tuple[bool, ...], list[Point]] = {}  # vertices with the largest value, by the pairs that they win
-    for w in box.vertices():
+    for w in simplex.vertices():
         state.check()
-        wins = box.wins(w)
-        if (found := box.objective(w, wins)) > best:
+        wins = simplex.wins(w)
+        if (found := simplex.objective(w, wins)) > best:
             best, attained = found, {}
         if found == best:
             attained.setdefault(wins, []).append(w)
@@ -72,32 +69,21 @@ def largest_value(state: SolveState, problem: Problem, low: FloatArray, high: Fl
     return best
 
 
-class _Box:
-    """A box or a simplex around it, its undecided pairs, and the planes that intersect it.
+class _Simplex:
+    """A simplex around a box, its undecided pairs, and the planes that intersect it.
 
-    The simplex has a corner c of the box and the points with ``sum_j |w_j - c_j| <= size``, size the sum of all widths.
+    It has a corner c of the box and the points with ``sum_j |w_j - c_j| <= size``, size the sum of all widths.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        levels: Levels,
-        sizes: IntArray,
-        low: FloatArray,
-        high: FloatArray,
-        *,
-        around: bool = False,
-    ) -> None:
+    def __init__(self, problem: Problem, levels: Levels, sizes: IntArray, low: FloatArray, high: FloatArray) -> None:
         self._problem, self._levels, self._first_level = problem, levels, np.cumsum([0, *sizes]).tolist()
-        self._around = around
-        if around:
-            size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
-            self._downwards = high > 1 - size  # the simplex stays within [-1, 1]
-            wide = low < high
-            low, high = (
-                np.where(wide & self._downwards, np.nextafter(high - size, -2.0), low),
-                np.where(wide & ~self._downwards, np.nextafter(low + size, 2.0), high),
-            )
+        size = math.nextafter(float((high - low).sum() * (1 + problem.d * _ERROR)), math.inf)
+        self._downwards = high > 1 - size  # the simplex stays within [-1, 1]
+        wide = low < high
+        low, high = (
+            np.where(wide & self._downwards, np.nextafter(high - size, -2.0), low),
+            np.where(wide & ~self._downwards, np.nextafter(low + size, 2.0), high),
+        )
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
             differences = problem.X[levels.above] - problem.X[levels.below]
@@ -118,7 +104,7 @@ class _Box:
         self._priced = problem.C > 0 or problem.max_nonzeros is not None
         self._fixed = self._fix_what_decides_nothing()
         self._free = [j for j in range(problem.d) if j not in self._fixed]
-        self._slanted = self._opposite(Fraction(size)) if around and self._free else None
+        self._slanted = self._opposite(Fraction(size))
         planes = (self._plane(row) for row in (*self._rows, *self._constraints))
         self._planes = sorted({plane for plane in planes if plane is not None} | set(self._sides()))
         self._known: dict[tuple[bool, ...], float] = {}
@@ -141,13 +127,10 @@ class _Box:
     def _sides(self) -> Iterator[Plane]:
         for at, j in enumerate(self._free):
             unit = [Fraction(int(at == other)) for other in range(len(self._free))]
-            low, high = self._low[j], self._high[j]
-            sides = {self._corner(j)} if self._around else {low, high}
-            if self._priced and low < 0 < high:
-                sides.add(Fraction(0))
-            for side in sides:
-                yield _whole([*unit, side])
-        if self._slanted is not None:
+            yield _whole([*unit, self._corner(j)])
+            if self._priced and self._low[j] < 0 < self._high[j]:
+                yield _whole([*unit, Fraction(0)])
+        if self._free:
             yield _whole(self._slanted)
 
     def _corner(self, j: int) -> Fraction:
@@ -166,7 +149,7 @@ class _Box:
         return math.comb(len(self._planes), free) * (free**3 + len(self._open) * free + 1)
 
     def vertices(self) -> Iterator[Point]:
-        """Yield the points of the box where as many planes intersect as weights are free, some of them repeatedly."""
+        """Yield the points of the simplex where as many planes intersect as weights are free, some repeatedly."""
         most, slanted = self._problem.max_nonzeros, self._slanted
         ends = [(*self._low[j].as_integer_ratio(), *self._high[j].as_integer_ratio()) for j in self._free]
         for chosen in itertools.combinations(self._planes, len(self._free)):
@@ -176,7 +159,7 @@ class _Box:
             tops, bottom = solution
             if any(a * bottom > v * b or v * d > c * bottom for v, (a, b, c, d) in zip(tops, ends, strict=True)):
                 continue  # outside
-            if slanted is not None and _dot(slanted, [Fraction(v) for v in tops]) > slanted[-1] * bottom:
+            if _dot(slanted, [Fraction(v) for v in tops]) > slanted[-1] * bottom:
                 continue  # beyond the side opposite to the corner
             known = self._fixed | {j: Fraction(v, bottom) for j, v in zip(self._free, tops, strict=True)}
             w = tuple(known[j] for j in range(self._problem.d))
@@ -189,7 +172,7 @@ class _Box:
         return tuple(_dot(row, w) >= row[-1] for row in self._rows)
 
     def objective(self, w: Point, wins: tuple[bool, ...]) -> float:
-        """Return the objective at a point of the box that wins these undecided pairs, -inf if it misses a demand."""
+        """Return the objective at a point that wins these undecided pairs, -inf if it misses a demand."""
         if wins not in self._known:
             won = list(self._won)
             for q, wins_it in zip(self._open.tolist(), wins, strict=True):

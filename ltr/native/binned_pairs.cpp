@@ -13,7 +13,6 @@
 #include <numbers>
 
 #include "losses.h"
-#include "sorted_list.h"
 
 namespace ltr {
 namespace {

@@ -31,10 +31,17 @@ LTR_MULTIVERSION double exponentiate(double* terms, double largest, std::size_t 
 }
 
 // The items of a list sorted by label, lowest first, and one entry per label in the other arrays.
-class Sums {
- public:
+struct Sums {
+  std::size_t n;
+  ByLabel by_label;
+  std::size_t labels;
+  double *scores, *up, *down, *log_weight;                                 // of each item
+  double *largest_up, *log_up, *higher, *largest_down, *log_down, *lower;  // of each label
+  double *log_weights, *heavier;                                           // of each label
+  double unit = 1.0, bottom = 0.0, top = 0.0;
+
   Sums(const List& list, Workspace& space)
-      : n(list.n), by_label_(sort_by_label(list.labels, list.n, space)), labels(by_label_.labels()) {
+      : n(list.n), by_label(sort_by_label(list.labels, list.n, space)), labels(by_label.labels()) {
     scores = space.take(n);
     for (double** items : {&up, &down, &log_weight}) *items = space.take(n);
     for (double** each : {&largest_up, &log_up, &higher, &largest_down, &log_down, &lower, &log_weights, &heavier}) {
@@ -47,8 +54,8 @@ class Sums {
     top = *std::max_element(scores, scores + begin(labels - 1));
   }
 
-  std::size_t item(std::size_t at) const { return index(by_label_.order[n - 1 - at]); }
-  std::size_t begin(std::size_t label) const { return n - index(by_label_.begin[labels - label]); }
+  std::size_t item(std::size_t at) const { return index(by_label.order[n - 1 - at]); }
+  std::size_t begin(std::size_t label) const { return n - index(by_label.begin[labels - label]); }
 
   // Write the largest term of each label from the given one on, and the ``log sum exp`` of its terms.
   // Each term is replaced by the ratio of its exponential to the largest of its label. Other labels have no terms.
@@ -94,19 +101,6 @@ class Sums {
     }
   }
 
-  std::size_t n;
-
- private:
-  ByLabel by_label_;
-
- public:
-  std::size_t labels;
-  double *scores, *up, *down, *log_weight;                                 // of each item
-  double *largest_up, *log_up, *higher, *largest_down, *log_down, *lower;  // of each label
-  double *log_weights, *heavier;                                           // of each label
-  double unit = 1.0, bottom = 0.0, top = 0.0;
-
- private:
   // Weights are divided by the heaviest if their sums may overflow, and kept above 0.
   void weigh(const double* weights) {
     if (weights != nullptr) {

@@ -102,4 +102,10 @@ void add_moments(std::span<const double> q, std::span<const std::int64_t> bins, 
 void interpolate(Matrix<const double> coefficients, std::span<const std::int64_t> bins, std::span<const double> place,
                  std::span<double> out);
 
+// --- pairs of which no weights, or few, win both (`weight_space/opposites.cpp`)
+
+// Write the directions nearest to the negative of each one, the nearest first, and their distances in the 1-norm.
+// `directions` has a column for each direction; the others have a row, and as many columns as are wanted.
+void find_opposites(Matrix<const float> directions, Matrix<std::int32_t> partner, Matrix<float> distance);
+
 }  // namespace ltr

@@ -120,28 +120,21 @@ struct Ends {
 
 class ListLines : public LineSearch {
  public:
-  ListLines(const Lists& lists, std::size_t threads, Stop stop)
-      : row_(lists.row.begin(), lists.row.end()),
-        offset_(lists.offset.begin(), lists.offset.end()),
-        gain_(lists.gain.begin(), lists.gain.end()),
-        counts_(lists.counts.begin(), lists.counts.end()),
-        weight_(lists.weight.begin(), lists.weight.end()),
-        shift_(lists.shift),
-        stop_(stop) {
+  ListLines(const Lists& lists, std::size_t threads, Stop stop) : given_(lists), shift_(lists.shift), stop_(stop) {
     double pairs = 0.0;
     for (std::size_t l = 0; l + 1 < lists.start.size(); ++l) {
       const auto first = index(lists.start[l]), end = index(lists.start[l + 1]);
       OneList list{first, counted_.size(), paid_.size(), 0, 0, end - first, nullptr, 0};
       for (std::size_t i = first; i < end; ++i) {
-        if (counts_[i] != 0) counted_.push_back(static_cast<std::int32_t>(i));
-        if (gain_[i] > 0.0) paid_.push_back(static_cast<std::int32_t>(i));
+        if (given_.counts[i] != 0) counted_.push_back(static_cast<std::int32_t>(i));
+        if (given_.gain[i] > 0.0) paid_.push_back(static_cast<std::int32_t>(i));
       }
       list.counted_end = counted_.size(), list.paid_end = paid_.size();
-      list.weight = weight_.data() + lists.weight_at[l];
+      list.weight = given_.weight.data() + lists.weight_at[l];
       list.depth = list.count();
       while (list.depth > 0 && list.weight[list.count() - list.depth] == list.weight[0]) --list.depth;
       if (list.depth == 0 || list.paid == list.paid_end) {  // all places are the same
-        for (std::size_t i = list.paid; i < list.paid_end; ++i) shift_ += gain_[index(paid_[i])] * list.weight[0];
+        for (std::size_t i = list.paid; i < list.paid_end; ++i) shift_ += given_.gain[index(paid_[i])] * list.weight[0];
         counted_.resize(list.counted), paid_.resize(list.paid);
         continue;
       }
@@ -227,18 +220,18 @@ class ListLines : public LineSearch {
     std::vector<double>& score = scratch.scores;
     score.resize(list.items);
     for (std::size_t k = 0; k < list.items; ++k) {
-      const std::size_t i = list.first + k, r = index(row_[i]);
-      score[k] = (g.empty() ? f[r] : f[r] + t * g[r]) - share * offset_[i];
+      const std::size_t i = list.first + k, r = index(given_.row[i]);
+      score[k] = (g.empty() ? f[r] : f[r] + t * g[r]) - share * given_.offset[i];
     }
     double sum = 0.0;
     if (list.items <= kShort) {
       for (std::size_t p = list.paid; p < list.paid_end; ++p) {
         const std::size_t own = index(paid_[p]) - list.first;
-        std::int64_t place = counts_[index(paid_[p])];
+        std::int64_t place = given_.counts[index(paid_[p])];
         for (std::size_t k = 0; k < list.items; ++k) {
-          place += counts_[list.first + k] & (score[k] > score[own] || (score[k] == score[own] && k < own));
+          place += given_.counts[list.first + k] & (score[k] > score[own] || (score[k] == score[own] && k < own));
         }
-        sum += gain_[index(paid_[p])] * list.at(std::max<std::int64_t>(place, 1));
+        sum += given_.gain[index(paid_[p])] * list.at(std::max<std::int64_t>(place, 1));
       }
       return sum;
     }
@@ -258,15 +251,15 @@ class ListLines : public LineSearch {
       if (score[k] >= least) {
         keys.push_back({-score[k], static_cast<std::uint32_t>(k)});
       } else {
-        sum += gain_[list.first + k] * list.weight[0];
+        sum += given_.gain[list.first + k] * list.weight[0];
       }
     }
     sort_keys(keys, scratch.spare);
     std::int64_t above = 0;
     for (const Key& key : keys) {
       const std::size_t i = list.first + key.item;
-      above += counts_[i];
-      if (gain_[i] > 0.0) sum += gain_[i] * list.at(std::max<std::int64_t>(above, 1));
+      above += given_.counts[i];
+      if (given_.gain[i] > 0.0) sum += given_.gain[i] * list.at(std::max<std::int64_t>(above, 1));
     }
     return sum;
   }
@@ -298,8 +291,9 @@ class ListLines : public LineSearch {
     const auto gather = [&](const std::vector<std::int32_t>& which, std::size_t begin, std::size_t end, Items& items) {
       items.resize(end - begin);
       for (std::size_t k = begin; k < end; ++k) {
-        const std::size_t i = index(which[k]), r = index(row_[i]), to = k - begin;
-        items.f[to] = f[r] - offset_[i], items.g[to] = g[r], items.gain[to] = gain_[i], items.item[to] = which[k];
+        const std::size_t i = index(which[k]), r = index(given_.row[i]), to = k - begin;
+        items.f[to] = f[r] - given_.offset[i], items.g[to] = g[r], items.gain[to] = given_.gain[i],
+        items.item[to] = which[k];
       }
     };
     gather(counted_, list.counted, list.counted_end, scratch.counted[0]);
@@ -385,7 +379,7 @@ class ListLines : public LineSearch {
             Segment segment, Scratch& scratch, std::vector<Change>& changes) const {
     Crossing* const crossings = scratch.crossings.data();
     std::size_t size = 0;
-    std::int64_t place = counts_[index(item)];
+    std::int64_t place = given_.counts[index(item)];
     for (std::size_t k = 0; k < n; ++k) {  // without branches: they would be mispredicted too often
       place += (at[k] <= segment.low) == (turn[k] > 0.0);
       crossings[size] = {at[k], turn[k]};
@@ -394,7 +388,7 @@ class ListLines : public LineSearch {
     sort(crossings, size);
     const std::int64_t moved = place < 1 ? 1 : 0,
                        most = static_cast<std::int64_t>(list.count());  // a margin lost in rounding
-    const double gain = gain_[index(item)], first = list.at(place + moved);
+    const double gain = given_.gain[index(item)], first = list.at(place + moved);
     double weight = first;
     for (std::size_t e = 0; e < size; ++e) {
       place += crossings[e].by > 0.0 ? 1 : -1;
@@ -412,8 +406,8 @@ class ListLines : public LineSearch {
     Items& items = scratch.counted[0];
     items.resize(chunk.items_end - chunk.first);
     for (std::size_t i = chunk.first; i < chunk.items_end; ++i) {
-      const std::size_t r = index(row_[i]), to = i - chunk.first;
-      items.f[to] = f[r] - offset_[i], items.g[to] = g[r];
+      const std::size_t r = index(given_.row[i]), to = i - chunk.first;
+      items.f[to] = f[r] - given_.offset[i], items.g[to] = g[r];
     }
     scratch.reserve(kBlock + kShort);
     double sum = 0.0;
@@ -557,18 +551,15 @@ class ListLines : public LineSearch {
   double deviation(std::span<const double> f, std::span<const double> g, double t) const {
     double mean = 0.0, squares = 0.0, n = 0.0;
     for (const std::int32_t i : counted_) {
-      const std::size_t r = index(row_[index(i)]);
+      const std::size_t r = index(given_.row[index(i)]);
       const double x = g.empty() ? f[r] : f[r] + t * g[r], from = x - mean;
       n += 1.0, mean += from / n, squares += from * (x - mean);
     }
     return n > 0.0 ? std::sqrt(squares / n) : 0.0;
   }
 
-  std::vector<std::int32_t> row_;
-  std::vector<double> offset_, gain_;
-  std::vector<std::uint8_t> counts_;
-  std::vector<double> weight_;
-  double shift_;
+  Lists given_;
+  double shift_;  // with what places that are all the same contribute
   Stop stop_;
   std::vector<OneList> lists_;
   std::vector<std::int32_t> counted_, paid_;  // items that count, and items with a gain, list by list

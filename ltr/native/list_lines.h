@@ -24,7 +24,7 @@ struct Lists {
 };
 
 // Return a search of lines that uses up to so many threads; what it finds does not depend on their number. The arrays
-// are copied, and refused if they do not fit together.
+// must go on, and are refused if they do not fit together.
 std::unique_ptr<LineSearch> search_lists(const Lists& lists, std::size_t observations, std::size_t threads, Stop stop);
 
 }  // namespace ltr

@@ -102,19 +102,20 @@ LTR_MULTIVERSION bool read(const double* scores, const std::int64_t* labels, std
   return convert(scores, labels, n, s, y, amounts);
 }
 
-LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, float* out) {
-  constexpr double kLargest = std::numeric_limits<float>::max();
+template <class Score>
+[[gnu::always_inline]] inline void write_in_range(const double* slopes, double unit, std::size_t n, Score* out) {
+  constexpr double kLargest = std::numeric_limits<Score>::max();
   for (std::size_t i = 0; i < n; ++i) {
     const double slope = slopes[i] * unit, low = slope > -kLargest ? slope : -kLargest;
-    out[i] = static_cast<float>(low < kLargest ? low : kLargest);
+    out[i] = static_cast<Score>(low < kLargest ? low : kLargest);
   }
 }
+
+LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, float* out) {
+  write_in_range(slopes, unit, n, out);
+}
 LTR_MULTIVERSION void write(const double* slopes, double unit, std::size_t n, double* out) {
-  constexpr double kLargest = std::numeric_limits<double>::max();
-  for (std::size_t i = 0; i < n; ++i) {
-    const double slope = slopes[i] * unit, low = slope > -kLargest ? slope : -kLargest;
-    out[i] = low < kLargest ? low : kLargest;
-  }
+  write_in_range(slopes, unit, n, out);
 }
 
 // The arrays of one list, which are kept from list to list.

@@ -46,6 +46,7 @@ void bind_functions(nb::module_& module) {
              "end"_a, kReleased);
   module.def("order_grades", &order_grades, "grade"_a, "relevant"_a, "levels"_a, "ordered"_a, "place"_a, kReleased);
   module.def("count_later", &count_later, "order"_a, "level"_a, "event"_a, "levels"_a, "below"_a, "equal"_a, kReleased);
+  module.def("find_opposites", &find_opposites, "directions"_a, "partner"_a, "distance"_a, kReleased);
   module.def("add_moments", &add_moments, "q"_a, "bins"_a, "place"_a, "total"_a, kReleased);
   module.def("interpolate", &interpolate, "coefficients"_a, "bins"_a, "place"_a, "out"_a, kReleased);
 }

@@ -244,14 +244,11 @@ class Breakpoints {
 class PairLines : public LineSearch {
  public:
   PairLines(const Pairs& pairs, const Levels& levels, Stop stop)
-      : counter_(levels), breakpoints_(pairs.positive.size()), stop_(stop) {
-    if (pairs.positive.size() < kShortRow * counter_.positives()) {
-      above_.assign(pairs.above.begin(), pairs.above.end());
-      lower_.assign(pairs.below.begin(), pairs.below.end());
-      limit_.assign(pairs.limit.begin(), pairs.limit.end());
-      positive_.assign(pairs.positive.begin(), pairs.positive.end());
+      : pairs_(pairs), counter_(levels), breakpoints_(pairs.positive.size()), stop_(stop) {
+    if (pairs.positive.size() >= kShortRow * counter_.positives()) {
+      find_rows();
     } else {
-      find_rows(pairs);
+      alone_ = pairs.positive.size();
     }
     std::size_t longest = kChunk;
     for (const Row& row : rows_) longest = std::max(longest, row.size);
@@ -261,16 +258,16 @@ class PairLines : public LineSearch {
   double value(std::span<const double> f, double share) override {
     const std::span<std::int32_t> counts = counter_.counts();
     std::fill(counts.begin(), counts.end(), 0);
-    for (std::size_t q = 0; q < positive_.size(); ++q) {
-      const bool lost = f[index(lower_[q])] > f[index(above_[q])] - share * limit_[q];
-      counts[index(positive_[q])] += lost;
+    for (std::size_t q = 0; q < alone_; ++q) {
+      const bool lost = f[index(pairs_.below[q])] > f[index(pairs_.above[q])] - share * pairs_.limit[q];
+      counts[index(pairs_.positive[q])] += lost;
     }
     const Row* previous = nullptr;
     for (const Row& row : rows_) {
       gather_lower(row, previous, f, {});
       previous = &row;
       counts[index(row.positive)] += static_cast<std::int32_t>(
-          count_lost(f[index(row.above)], lower_f_.data(), limit_.data() + row.limit, share, row.size));
+          count_lost(f[index(row.above)], lower_f_.data(), pairs_.limit.data() + row.limit, share, row.size));
     }
     return counter_.value();
   }
@@ -325,23 +322,17 @@ class PairLines : public LineSearch {
   };
 
   // Find the pairs of each positive. Positives with the same lower observations, or limits, share them.
-  void find_rows(const Pairs& pairs) {
-    for (std::size_t first = 0, end = 0; first < pairs.positive.size(); first = end) {
-      const std::int32_t positive = pairs.positive[first], above = pairs.above[first];
-      while (end < pairs.positive.size() && pairs.positive[end] == positive) ++end;
-      Row row{positive, above, lower_.size(), limit_.size(), end - first};
-      const auto below = pairs.below.subspan(first, row.size);
-      const auto limit = pairs.limit.subspan(first, row.size);
-      const Row* previous = !rows_.empty() && rows_.back().size == row.size ? &rows_.back() : nullptr;
-      if (previous && std::equal(below.begin(), below.end(), lower_.begin() + previous->lower)) {
-        row.lower = previous->lower;
-      } else {
-        lower_.insert(lower_.end(), below.begin(), below.end());
-      }
-      if (previous && std::equal(limit.begin(), limit.end(), limit_.begin() + previous->limit)) {
-        row.limit = previous->limit;
-      } else {
-        limit_.insert(limit_.end(), limit.begin(), limit.end());
+  void find_rows() {
+    for (std::size_t first = 0, end = 0; first < pairs_.positive.size(); first = end) {
+      const std::int32_t positive = pairs_.positive[first], above = pairs_.above[first];
+      while (end < pairs_.positive.size() && pairs_.positive[end] == positive) ++end;
+      Row row{positive, above, first, first, end - first};
+      if (!rows_.empty() && rows_.back().size == row.size) {
+        const auto same = [&](auto values, std::size_t before) {
+          return std::ranges::equal(values.subspan(first, row.size), values.subspan(before, row.size));
+        };
+        if (same(pairs_.below, rows_.back().lower)) row.lower = rows_.back().lower;
+        if (same(pairs_.limit, rows_.back().limit)) row.limit = rows_.back().limit;
       }
       rows_.push_back(row);
     }
@@ -349,8 +340,8 @@ class PairLines : public LineSearch {
 
   void gather_lower(const Row& row, const Row* previous, std::span<const double> f, std::span<const double> g) {
     if (previous && previous->lower == row.lower) return;
-    gather(f.data(), lower_.data() + row.lower, row.size, lower_f_.data());
-    if (!g.empty()) gather(g.data(), lower_.data() + row.lower, row.size, lower_g_.data());
+    gather(f.data(), pairs_.below.data() + row.lower, row.size, lower_f_.data());
+    if (!g.empty()) gather(g.data(), pairs_.below.data() + row.lower, row.size, lower_g_.data());
   }
 
   // Find the breakpoints inside the segment, and count the pairs that are lost just above its lower end; return false
@@ -366,14 +357,14 @@ class PairLines : public LineSearch {
       unchecked = 0;
       return stop_.asked();
     };
-    for (std::size_t q = 0; q < positive_.size(); q += kChunk) {
-      const std::size_t n = std::min(kChunk, positive_.size() - q);
+    for (std::size_t q = 0; q < alone_; q += kChunk) {
+      const std::size_t n = std::min(kChunk, alone_ - q);
       if (stopped(n)) return false;
-      pair_breakpoints(f.data(), g.data(), above_.data() + q, lower_.data() + q, limit_.data() + q, n, slope_.data(),
-                       at_.data());
+      pair_breakpoints(f.data(), g.data(), pairs_.above.data() + q, pairs_.below.data() + q, pairs_.limit.data() + q, n,
+                       slope_.data(), at_.data());
       for (std::size_t k = 0; k < n; ++k) {
-        breakpoints_.add(segment, &at_[k], &slope_[k], 1, positive_[q + k]);
-        counts[index(positive_[q + k])] += (at_[k] <= segment.low) != (slope_[k] >= 0.0);
+        breakpoints_.add(segment, &at_[k], &slope_[k], 1, pairs_.positive[q + k]);
+        counts[index(pairs_.positive[q + k])] += (at_[k] <= segment.low) != (slope_[k] >= 0.0);
       }
     }
     const Row* previous = nullptr;
@@ -383,19 +374,18 @@ class PairLines : public LineSearch {
       previous = &row;
       counts[index(row.positive)] += static_cast<std::int32_t>(
           row_breakpoints(f[index(row.above)], g[index(row.above)], lower_f_.data(), lower_g_.data(),
-                          limit_.data() + row.limit, row.size, segment.low, slope_.data(), at_.data()));
+                          pairs_.limit.data() + row.limit, row.size, segment.low, slope_.data(), at_.data()));
       breakpoints_.add(segment, at_.data(), slope_.data(), row.size, row.positive);
     }
     return true;
   }
 
+  Pairs pairs_;
   Counter counter_;
   Breakpoints breakpoints_;
   Stop stop_;
-  std::vector<Row> rows_;                       // or, if positives have few pairs each, no rows but
-  std::vector<std::int32_t> above_, positive_;  // the upper observation and the positive of each pair
-  std::vector<std::int32_t> lower_;
-  std::vector<double> limit_;
+  std::vector<Row> rows_;
+  std::size_t alone_ = 0;  // pairs that are examined one by one, if positives have few pairs each
   std::vector<double> lower_f_, lower_g_, slope_, at_;  // of the lower observations, and the pairs, under examination
 };
 

@@ -27,8 +27,8 @@ struct Levels {
   std::span<const double> least, penalty;  // of each demand: least sum of its levels, and the price of what is missing
 };
 
-// Return a search of lines, whose values are less the penalties of missed demands; the arrays are copied. Arrays that
-// do not fit together are refused.
+// Return a search of lines, whose values are less the penalties of missed demands. The arrays of pairs must go on.
+// Arrays that do not fit together are refused.
 std::unique_ptr<LineSearch> search_pairs(const Pairs& pairs, const Levels& levels, std::size_t observations, Stop stop);
 
 }  // namespace ltr

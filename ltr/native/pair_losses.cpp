@@ -5,7 +5,7 @@
 // loss are not taken pair by pair: sum over i of log(1 + e_ik) = log(1 + q_k) with q_k = product over i of (1 + e_ik)
 // - 1. The update q <- q + e (1 + q) has positive terms only and so keeps the relative precision of q, however small
 // the e are; with e <= 1, q stays within the range for 1,000 factors.
-#include "sorted_list.h"
+#include "losses.h"
 #include "vector_math.h"
 
 namespace ltr {
@@ -39,11 +39,11 @@ struct Terms {
 };
 
 template <Terms terms_of(double), bool curvature>
-[[gnu::always_inline]] inline Row over_row(double score, double share, const double* scores, const double* shares,
-                                           double* slopes, std::size_t n) {
-  double value = 0.0, slope = 0.0;
+[[gnu::always_inline]] inline Row over_row(const Sorted& x, std::size_t i, std::size_t to) {
+  const double score = x.scores[i], share = x.shares[i], *scores = x.scores + to, *shares = x.shares + to;
+  double *slopes = x.slopes + to, value = 0.0, slope = 0.0;
 #pragma omp simd reduction(+ : value, slope)
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < x.n - to; ++k) {
     const Terms terms = terms_of(score - scores[k]);
     if constexpr (!curvature) value += shares[k] * terms.value;
     const double step = shares[k] * (curvature ? terms.curvature : terms.slope);
@@ -68,28 +68,25 @@ template <Terms terms_of(double), bool curvature>
 
 [[gnu::always_inline]] inline Terms logistic_terms(double z) {
   const double size = z > 0.0 ? z : -z, far = exp_of(-size), inverse = 1.0 / (1.0 + far);
-  return {log_of_one_plus(far) + (z > 0.0 ? 0.0 : size), z > 0.0 ? -far * inverse : -inverse, far * inverse * inverse};
+  const double slope = z > 0.0 ? -far * inverse : -inverse;
+  return {log_of_one_plus(far) + (z > 0.0 ? 0.0 : size), slope, far * inverse * inverse};
 }
 
-LTR_MULTIVERSION Row hinge_row(double score, double share, const double* scores, const double* shares, double* slopes,
-                               std::size_t n, bool curvature) {
-  return curvature ? over_row<hinge_terms, true>(score, share, scores, shares, slopes, n)
-                   : over_row<hinge_terms, false>(score, share, scores, shares, slopes, n);
+// The sums of item i, whose lower items begin at `to`.
+using RowOf = Row(const Sorted& x, std::size_t i, std::size_t to, bool curvature);
+
+LTR_MULTIVERSION Row hinge_row(const Sorted& x, std::size_t i, std::size_t to, bool curvature) {
+  return curvature ? over_row<hinge_terms, true>(x, i, to) : over_row<hinge_terms, false>(x, i, to);
 }
 
-LTR_MULTIVERSION Row squared_hinge_row(double score, double share, const double* scores, const double* shares,
-                                       double* slopes, std::size_t n, bool curvature) {
-  return curvature ? over_row<squared_hinge_terms, true>(score, share, scores, shares, slopes, n)
-                   : over_row<squared_hinge_terms, false>(score, share, scores, shares, slopes, n);
+LTR_MULTIVERSION Row squared_hinge_row(const Sorted& x, std::size_t i, std::size_t to, bool curvature) {
+  return curvature ? over_row<squared_hinge_terms, true>(x, i, to) : over_row<squared_hinge_terms, false>(x, i, to);
 }
 
-LTR_MULTIVERSION Row logistic_row(double score, double share, const double* scores, const double* shares,
-                                  double* slopes, std::size_t n, bool curvature) {
-  return curvature ? over_row<logistic_terms, true>(score, share, scores, shares, slopes, n)
-                   : over_row<logistic_terms, false>(score, share, scores, shares, slopes, n);
+LTR_MULTIVERSION Row logistic_row(const Sorted& x, std::size_t i, std::size_t to, bool curvature) {
+  return curvature ? over_row<logistic_terms, true>(x, i, to) : over_row<logistic_terms, false>(x, i, to);
 }
 
-template <class RowOf>
 double over_pairs(const List& list, const Options& options, Workspace& space, bool curvature, RowOf row_of) {
   const Sorted x = sorted(list, space);
   double total = 0.0, pairs = 0.0, below = 0.0;  // the share of the items below a label
@@ -99,8 +96,7 @@ double over_pairs(const List& list, const Options& options, Workspace& space, bo
     for (std::size_t i = from; i < to; ++i) {
       own += x.shares[i];
       if (to == x.n) continue;
-      const Row row =
-          row_of(x.scores[i], x.shares[i], x.scores + to, x.shares + to, x.slopes + to, x.n - to, curvature);
+      const Row row = row_of(x, i, to, curvature);
       total += x.shares[i] * row.value;
       x.slopes[i] += x.shares[i] * row.slope;
     }
@@ -113,7 +109,11 @@ double over_pairs(const List& list, const Options& options, Workspace& space, bo
 // --- logistic losses of close scores without weights ----------------------------------------------------------------
 
 // Whether a list has no weights, and scores whose exponentials are products.
-bool is_product(const List& list) { return list.weights == nullptr && list.n > 0 && is_close(list.scores, list.n); }
+bool is_product(const List& list) {
+  if (list.weights != nullptr || list.n == 0) return false;
+  const auto [low, high] = std::minmax_element(list.scores, list.scores + list.n);
+  return *high - *low <= kClose;
+}
 
 // Call a function with every item that is above others, and with the first of those; return the number of pairs.
 template <class Work>
@@ -129,12 +129,13 @@ double over_upper_items(const Sorted& x, Work work) {
 
 // Sums for the lower items k of one item i, with exponentials around a middle: of products q, of the parts of the
 // values that are linear in z, and of the slopes; all but the last are kept for each k.
-LTR_MULTIVERSION double close_logistic_row(double score, double up, double down, const double* scores,
-                                           const double* ups, const double* downs, double* products, double* linear,
-                                           double* slopes, std::size_t n) {
-  double slope = 0.0;
+LTR_MULTIVERSION double close_logistic_row(const Sorted& x, const Exponentials& exponentials, std::size_t i,
+                                           std::size_t to, double* products, double* linear) {
+  const double score = x.scores[i], up = exponentials.up[i], down = exponentials.down[i], *scores = x.scores + to,
+               *ups = exponentials.up + to, *downs = exponentials.down + to;
+  double *slopes = x.slopes + to, slope = 0.0;
 #pragma omp simd reduction(+ : slope)
-  for (std::size_t k = 0; k < n; ++k) {
+  for (std::size_t k = 0; k < x.n - to; ++k) {
     const double e = down * ups[k], inverse = up * downs[k], z = scores[k] - score;
     const double far = e < inverse ? e : inverse, step = e / (1.0 + e);
     products[k] += far * (1.0 + products[k]);
@@ -165,8 +166,7 @@ double add_up_close(const Sorted& x, const Exponentials& e, double* sums, Worksp
       take_logarithms(products, sums, x.n);
       factors = 1;
     }
-    x.slopes[i] += close_logistic_row(x.scores[i], e.up[i], e.down[i], x.scores + to, e.up + to, e.down + to,
-                                      products + to, sums + to, x.slopes + to, x.n - to);
+    x.slopes[i] += close_logistic_row(x, e, i, to, products + to, sums + to);
   });
   take_logarithms(products, sums, x.n);
   return pairs;
@@ -202,15 +202,10 @@ LTR_MULTIVERSION Derivatives close_logistic_derivatives(double down, const doubl
 
 }  // namespace
 
-bool is_close(const double* scores, std::size_t n, double unit) {
-  const auto [low, high] = std::minmax_element(scores, scores + n);
-  return unit < kInfinity && (*high - *low) * unit <= kClose;
-}
-
 Exponentials exponentials(double* scores, std::size_t n, double unit, Workspace& space) {
-  Exponentials e{space.take(n + kVector), space.take(n), is_close(scores, n, unit)};
-  if (!e.close) return e;
   const auto [low, high] = std::minmax_element(scores, scores + n);
+  Exponentials e{space.take(n + kVector), space.take(n), unit < kInfinity && (*high - *low) * unit <= kClose};
+  if (!e.close) return e;
   exponentiate(scores, *low + 0.5 * (*high - *low), unit, e.up, e.down, pad(scores, n, *low));
   std::fill(e.up + n, e.up + padded(n + kVector), 0.0);
   return e;

@@ -1,5 +1,5 @@
 // Losses made from a rank statistic: LambdaLoss, and the shortfall of a statistic with smooth positions.
-#include "sorted_list.h"
+#include "losses.h"
 #include "vector_math.h"
 
 namespace ltr {

@@ -27,7 +27,7 @@ from .file import (
     size_and_price,
     sized,
 )
-from .objectives import Demand, Objective
+from .objectives import Objective
 
 Limits = list[tuple[Objective, list[int]]]  # objectives, and the sums of contributions that close a box, see `limits`
 ONE = 1 << 60  # the weight 1: ends of intervals are integers in this unit
@@ -55,8 +55,7 @@ class Problem:
 
     Attributes:
         n, d: numbers of observations and features.
-        X, unit: features times unit.
-        columns: the same, one list per feature.
+        X, columns, unit: features times unit, one list per observation, and one per feature.
         same: the first observation with the features of each.
         objective: what is to be maximised, the price of weights among it.
         demands: the statistics of which weights must reach a least value.
@@ -65,11 +64,9 @@ class Problem:
         counters: number of their counters of lost pairs.
         sides: (row of A, entry of b), both times one power of 2.
         scalable: whether the faces of the cube are the roots.
-        counted: the columns that are not free.
+        counted, most: the columns that are not free, and the number of their weights that may differ from 0.
         required: the columns whose weights are at least `least` in size.
-        integer: B, where weights are whole numbers from -B to B, else 0.
-        reach: largest size of a weight.
-        most: number of their weights that may differ from 0.
+        integer, reach: B, where weights are whole numbers from -B to B, else 0; and the largest size of a weight.
     """
 
     def __init__(self, content: dict[str, Json], progress: Progress | None = None, *, infeasible: bool = False) -> None:
@@ -95,7 +92,7 @@ class Problem:
         self.columns = [flat[j::d] for j in range(d)]
         first: dict[tuple[int, ...], int] = {}
         self.same = [first.setdefault(tuple(row), i) for i, row in enumerate(self.X)]
-        self.objective, self.demands = Objective(n, C, self.progress), list[Demand]()
+        self.objective, self.demands = Objective(n, C, self.progress), list[Objective]()
         self.counted_objectives = list[Objective]()
         if not infeasible:
             self.counted_objectives.append(self.objective)
@@ -122,7 +119,7 @@ class Problem:
         self.objective.read_lists(content, members, ties)
         for at, stated in enumerate(content["demands"]):
             first = sum(one.counters for one in self.counted_objectives)
-            demand = Demand(n, Fraction(0), self.progress, f"problem.demands[{at}]", first)
+            demand = Objective(n, Fraction(0), self.progress, f"problem.demands[{at}]", first)
             demand.read_lists(stated, members, "resolved")
             demand.ask(stated["at_least"])
             self.demands.append(demand)
@@ -143,7 +140,7 @@ class Problem:
         scores, one = [dot(w, row) for row in self.X], of or self.objective
         return one.objective(one.attained(scores, self.margin * self.unit * unit), self.nonzero(weights))
 
-    def unmet(self, weights: list[float]) -> list[tuple[Demand, Fraction]]:
+    def unmet(self, weights: list[float]) -> list[tuple[Objective, Fraction]]:
         """Return the demands that these weights do not meet, and the values they have."""
         values = [(demand, self.value(weights, demand)) for demand in self.demands]
         return [(demand, value) for demand, value in values if value < demand.least]
@@ -344,10 +341,7 @@ def closes(limits: Limits, nonzero: int, lost: list[int] | None = None) -> bool:
 
 
 def check_partition(problem: Problem, bound: Fraction | None, partition: list[str]) -> int:
-    """Check that no feasible weights have an objective above the bound, or that none exist where it is None.
-
-    Returns the number of boxes.
-    """
+    """Check that no feasible weights have an objective above the bound, or that none exist; return the boxes."""
     if problem.scalable and problem.d > MOST_ROOTS:
         raise LimitError(f"its roots, two for each column, are those of {problem.d} columns, more than {MOST_ROOTS}")
     limits = [(one, one.limits(bound, problem.d)) for one in problem.counted_objectives]

@@ -339,10 +339,11 @@ class Stated:
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.
         scale, shift: the statistic is scale * (sum of contributions) / value_unit + shift.
         asked, least, limit: of a demand, the value asked for, that from which it is met, and the largest sum of
-            contributions below that.
+            contributions below that; asked is None for the statistic to be maximised.
     """
 
-    asked, least, limit = 0.0, Fraction(0), 0
+    asked: float | None = None
+    least, limit = Fraction(0), 0
 
     def __init__(self, n: int, C: Fraction, progress: Progress, place: str = "problem") -> None:
         self.n, self.C, self.place, self.progress = n, C, place, progress

@@ -21,8 +21,7 @@ class Objective(Stated):
     Attributes:
         grades: h_i of each observation; none for the kind "pairwise".
         steps: the largest s of a pair.
-        first: its first counter of lost pairs, those of all objectives being numbered together.
-        counters: number of its counters.
+        first, counters: its first counter of lost pairs, those of all objectives being numbered together, and how many.
         lists: (first, everyone, ranked, layers, a) of each list with a gain > 0: all its observations; those with a
             gain > 0, numbered from 0, the largest gain first; of its layers t = 1, ... the number of members, which are
             the first ones, and v_t - v_(t-1); and a_n, ..., a_1. The pairs of number q with the k of grade h have the
@@ -137,14 +136,11 @@ class Objective(Stated):
         return total
 
     def limits(self, bound: Fraction | None, d: int) -> list[int]:
-        """Return the largest sum of contributions that closes a box where 0, 1, ..., d weights are not 0."""
+        """Return the largest sum of contributions that closes a box where 0, 1, ..., d weights are not 0.
+
+        That of a demand does not meet it, whatever the number of weights.
+        """
+        if self.asked is not None:
+            return [self.limit] * (d + 1)
         assert bound is not None
         return [self.allows(bound, nonzero) for nonzero in range(d + 1)]
-
-
-class Demand(Objective):
-    """An objective of which the weights must reach a least value."""
-
-    def limits(self, bound: Fraction | None, d: int) -> list[int]:
-        """Return the largest sum of contributions that does not meet the demand, whatever the number of weights."""
-        return [self.limit] * (d + 1)

@@ -248,6 +248,30 @@ def test_good_cards_are_all_that_are_good():
     assert found > 400
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("ties", ["average", "resolved"])
+def test_no_good_card_is_left_out_with_a_part_of_its_columns(seed, ties):
+    """Six columns single out positives of their own, so that a set gains all that the bounds of its parts allow."""
+    rng, d, k = np.random.default_rng(seed), 12, 4
+    block = np.repeat(np.arange(7), [*rng.integers(2, 6, 6), 20])
+    X = (rng.random((len(block), d)) < 0.5).astype(float)
+    X[:, :6] = (block[:, None] == np.arange(6)) ^ (np.arange(6) % 2 == 1)
+    y = (block < 6).astype(int)
+    sets = [columns for m in range(1, k + 1) for columns in itertools.combinations(range(d), m)]
+    signed = [(columns, signs) for columns in sets for signs in itertools.product([-1, 1], repeat=len(columns))]
+    cards = np.array([np.bincount(columns, signs, d) for columns, signs in signed])
+    totals = cards @ X.T
+    difference = totals[:, y == 1][:, :, None] - totals[:, y == 0][:, None]
+    values = ((difference > 0) + (0.5 if ties == "average" else 0.0) * (difference == 0)).mean(axis=(1, 2))
+    least = np.unique(values.round(12))[-4:-2].mean()
+    problem = CardProblem(X, y, points=1, max_nonzeros=k, ties=ties)
+    search = problem._search()
+    assert search.search(k, 1, np.zeros(1, np.uint8), least - problem.shift, 10_000)
+    found = [np.bincount(columns, points, d) for _, columns, points in search.cards]
+    assert {order_of(card) for card in found} == {order_of(card) for card in cards[values > least]}
+    assert search.supports < len(sets) / 3
+
+
 def larger_problem(statistic="auc", n=400, d=40, k=5, seed=0, **options):
     rng = np.random.default_rng(seed)
     X = (rng.random((n, d)) < 0.5).astype(float)

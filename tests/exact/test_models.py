@@ -61,6 +61,20 @@ def test_the_model_of_preferences_finds_the_enumerated_optimum(seed):
     assert solution.status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("formulation", [ResolvedRank, Subrank, Auc, Pairwise])
+def test_a_model_wins_no_comparison_by_less_than_the_margin(formulation):
+    for width, won in ((0.07, 0.0), (0.11, 1.0)):
+        X = [[0.0], [width]]
+        if formulation is Pairwise:
+            problem = PairwiseProblem(X, [(1, 0)], margin=0.1)
+        else:
+            ties = "subrank" if formulation is Subrank else "resolved"
+            problem = RerankProblem(X, [0, 1], "auc" if formulation is Auc else "wta", ties=ties, margin=0.1)
+        made = formulation(problem)
+        made.model.optimize()
+        assert made.model.getObjVal() == pytest.approx(won, abs=1e-9)
+
+
 # --- every weight is admitted at its value ---------------------------------------------------------------------
 
 

@@ -31,16 +31,18 @@ def searched(space, work, roots, **changes):
     return search_weight_space(space, work, **boxes, target=2**50, allowance=10**7, narrow=16)
 
 
-def test_the_byte_to_stop_by_is_the_callers():
+def test_the_byte_to_stop_by_is_the_callers_and_other_arguments_are_refused():
     given = fields(searchable().space)
+    with pytest.raises(TypeError, match="hinges"):
+        SearchSpace(**given, hinges=1)
     for other in (np.zeros(1), np.zeros(2, np.uint8)[::2][:0], np.zeros((1, 1), np.uint8)):
         with pytest.raises((ValueError, TypeError)):
             SearchSpace(**given | {"stop": other})
     space = SearchSpace(**given)
     given["stop"][0] = 1
-    left, _, _, value, _, tally = searched(space, SearchWorkspace(space), searchable().roots)
+    left, _, _, value, _, boxes, _ = searched(space, SearchWorkspace(space), searchable().roots)
     assert value == NEVER
-    assert tally[0] == 0
+    assert boxes == 0
     assert np.array_equal(left[0], searchable().roots.low)
 
 

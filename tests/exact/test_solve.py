@@ -424,15 +424,6 @@ def test_a_claim_of_optimality_is_checked():
     assert state.solution(Ending(Status.TIME_LIMIT), "test").status is Status.OPTIMAL
 
 
-def test_what_a_solver_states_on_its_way_proves_nothing():
-    state = SolveState(SMALL, Limits())
-    state.offer([1.0])
-    state.observe(0.8)
-    solution = state.solution(Ending(Status.TIME_LIMIT), "test")
-    assert solution.bound == SMALL.trivial_bound
-    assert all(point.bound == SMALL.trivial_bound for point in solution.trace)
-
-
 def test_noise_is_snapped_and_weights_are_scaled_up():
     problem = RerankProblem([[0.0, 0.0], [1.0, 0.0]], [0, 1], C=0.1)
     state = SolveState(problem, Limits())

@@ -13,7 +13,7 @@ from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule
+from ltr.exact.weight_space.schedule import TargetSchedule
 from ltr.exact.weight_space.space import Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import graded_problem
@@ -184,26 +184,12 @@ def test_a_failing_check_leaves_no_thread_running():
     assert threading.active_count() == before
 
 
-class Learned(Subtrees):
-    """Subtrees that took so much work at each target, in all."""
-
-    def __init__(self, log_work):
-        super().__init__(space_of(hard_list(n=30, d=3)))
-        self.log_work = log_work
-
-    def close(self, distance):
-        count, bound = len(self.boxes.bound), self._searchable.integer(distance)
-        work = np.full(count, math.exp(self.log_work(distance)) / count).astype(np.int64)
-        self.learn(np.arange(count), work, np.full(count, bound), 0.0)
-        return int(work.sum())
-
-
 def test_the_schedule_ends_at_the_value():
-    schedule, subtrees = TargetSchedule(gap=8.0, quantum=0.01), Learned(lambda distance: 30.0 - 5.0 * distance)
+    schedule = TargetSchedule(gap=8.0, quantum=0.01)
     distances = [schedule.distance]
     while schedule.distance > 0 and len(distances) < 100:
-        subtrees.close(schedule.distance)
-        schedule.advance(subtrees, 0.0, math.inf)
+        schedule.learn(math.exp(30.0 - 5.0 * schedule.distance), schedule.distance, 0.0)
+        schedule.advance(0.0, math.inf)
         distances.append(schedule.distance)
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == 6.0
@@ -211,65 +197,50 @@ def test_the_schedule_ends_at_the_value():
 
 
 def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
-    subtrees = Learned(lambda distance: 30.0 - 6.0 * distance**tuning.POWER)
-    schedule, left = TargetSchedule(gap=8.0, quantum=0.01), math.exp(subtrees.log_work(0.0) - 4.0)
+    def work(distance):
+        return math.exp(30.0 - 6.0 * distance**tuning.POWER)
+
+    schedule, left = TargetSchedule(gap=8.0, quantum=0.01), work(0.0) * math.exp(-4.0)
     spent = []
     while schedule.distance > 0 and len(spent) < 50:
-        if math.exp(subtrees.log_work(schedule.distance)) > 1.01 * left:
+        if work(schedule.distance) > 1.01 * left:
             break
-        spent.append(subtrees.close(schedule.distance))
+        spent.append(work(schedule.distance))
         left -= spent[-1]
-        schedule.advance(subtrees, 0.0, left)
+        schedule.learn(spent[-1], schedule.distance, 0.0)
+        schedule.advance(0.0, left)
     total = sum(spent) + left
     assert spent[-1] > 0.5 * total  # the last target that ends takes most of the time
     assert left < 0.1 * total
     assert len(spent) < 12
 
 
-def test_subtrees_cover_their_roots_and_mix_much_work_and_little():
-    searchable = space_of(hard_list(n=44, d=5))
-    subtrees, roots = Subtrees(searchable), searchable.roots
-    work = np.geomspace(1e6, 1e9, len(roots.bound)).astype(np.int64)
-    subtrees.learn(np.arange(len(work)), work, np.full(len(work), searchable.integer(1.0)), 0.5)
-    before = subtrees.expected(0.5, 0.5).sum()
-    subtrees.divide(0.5, 0.5)
-    boxes, expected = subtrees.boxes, subtrees.expected(0.5, 0.5)
-    assert len(boxes.bound) > 64
-    assert expected.sum() == pytest.approx(before)
-    assert expected.max() <= before / 64
-    volume = [np.prod(np.maximum(b.high - b.low, 1e-3)[:, :5], axis=1).sum() for b in (boxes, roots)]
-    assert volume[0] == pytest.approx(volume[1])
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        at = rng.integers(len(roots.bound))
-        point = rng.uniform(roots.low[at], roots.high[at])
-        assert np.any(np.all((boxes.low <= point) & (point <= boxes.high), axis=1))
-    first = expected[-len(expected) // 4 :].sum()  # the last are searched first
-    assert 0.1 * before < first < 0.5 * before
+def test_each_target_takes_a_few_times_the_work_of_the_one_before():
+    schedule = TargetSchedule(gap=8.0, quantum=0.01)
+    before = schedule.expected(schedule.distance, 0.0)
+    for _ in range(4):
+        schedule.learn(math.exp(30.0 - 9.0 * schedule.distance**tuning.POWER), schedule.distance, 0.0)
+        before = schedule.expected(schedule.distance, 0.0)
+        assert before == pytest.approx(math.exp(30.0 - 9.0 * schedule.distance**tuning.POWER))
+        schedule.advance(0.0, math.inf)
+    assert schedule.expected(schedule.distance, 0.0) == pytest.approx(tuning.GROWTH * before)
+    schedule.change_space(math.log(2.0))
+    assert schedule.expected(schedule.distance, 0.0) == pytest.approx(tuning.GROWTH * before / 2.0)
 
 
-def test_a_target_raised_on_the_way_leaves_a_valid_bound(monkeypatch):
-    problem = hard_list(n=50, d=6)
-    optimum = solve(problem, WeightSpaceSearch(threads=2), Limits(time_limit=60)).bound
-    keep_pace, raised = search.Proof._keep_pace, []
+def test_the_value_is_the_next_target_once_it_is_in_reach():
+    def work(distance):
+        return math.exp(40.0 - 12.0 * distance**tuning.POWER)
 
-    def watched(proof):
-        before = proof.target
-        keep_pace(proof)
-        if proof.target > before:
-            raised.append(proof.bound)
-
-    def left(_, distance, *__):
-        return lambda other: math.inf if other < 1.2 * distance and len(raised) < 5 else 0.0
-
-    monkeypatch.setattr(search.Proof, "_keep_pace", watched)
-    monkeypatch.setattr(Subtrees, "left", left)
-    monkeypatch.setattr(tuning, "ROUND_LOOKS", 0.0)
-    solution = solve(problem, WeightSpaceSearch(threads=2, scip=False), Limits(time_limit=20.0))
-    assert solution.status is Status.OPTIMAL
-    assert solution.value == pytest.approx(optimum)
-    assert raised
-    assert all(entry.bound >= optimum - 1e-9 for entry in solution.trace)
+    schedule, distances = TargetSchedule(gap=8.0, quantum=0.01), []
+    while schedule.distance > 0:
+        distances.append(schedule.distance)
+        schedule.learn(work(schedule.distance), schedule.distance, 0.0)
+        schedule.advance(0.0, math.inf)
+    left = work(0.0) / np.array([work(distance) for distance in distances])
+    assert len(left) > 5
+    assert np.all(left[:-1] > max(tuning.REACH, tuning.FAR_REACH))
+    assert left[-1] <= max(tuning.REACH, tuning.FAR_REACH)
 
 
 def test_better_weights_are_looked_for_during_a_long_target(monkeypatch):

@@ -182,10 +182,7 @@ class ScipSolver:
         formulation.guard.check()
         claim = optimize(formulation.model, state)
         if claim != "infeasible":
-            bound = dual_bound(formulation)
-            state.model_bound = bound if np.isfinite(bound) else None
-            if formulation.exact:
-                state.prove(bound)
+            prove_bound(formulation, state)
         formulation.guard.check()
         status = STATUS[claim]
         if status is None:
@@ -215,12 +212,12 @@ def _margin_note(problem: Problem) -> str:
 # --- what runs inside SCIP ---------------------------------------------------------------------------------------
 
 
-def dual_bound(formulation: Formulation) -> float:
-    """Return the dual bound of a model under way, infinite while SCIP has none."""
+def prove_bound(formulation: Formulation, state: SolveState) -> None:
+    """Record the dual bound of a model, if SCIP has one: of the problem where the model has all of its weights."""
     bound = float(formulation.model.getDualbound())
-    if not math.isfinite(bound) or abs(bound) > _INFINITE:
-        return math.inf
-    return bound * formulation.unit
+    if math.isfinite(bound) and abs(bound) <= _INFINITE:
+        bound *= formulation.unit
+        state.prove(bound if formulation.exact else math.inf, model_bound=bound)
 
 
 def offer_solution(formulation: Formulation, state: SolveState, solution: ScipSolution) -> None:
@@ -284,7 +281,7 @@ def _watch(formulation: Formulation, state: SolveState, kind: int) -> None:
         offer_solution(formulation, state, model.getBestSol())
     # once SCIP has decided to stop, it drops the current node: the bound of the rest does not hold for the problem
     if model.getStageName() == "SOLVING" and model.getStatus() == "unknown":
-        bound, nodes = dual_bound(formulation), int(model.getNTotalNodes())
-        state.observe(bound if formulation.exact else math.inf, model_bound=bound, nodes=nodes)
+        state.nodes = int(model.getNTotalNodes())
+        prove_bound(formulation, state)
     if state.stop_requested():
         interrupt(model)

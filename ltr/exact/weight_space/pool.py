@@ -50,10 +50,8 @@ class Outcome:
 
 
 class _Piece(NamedTuple):
-    """What a thread found in some boxes of one root."""
+    """What a thread found in some boxes."""
 
-    root: int  # number of the box that `close` was given
-    searched: int  # boxes that the thread was given
     space: Space
     work: SearchWorkspace
     target: int
@@ -73,8 +71,6 @@ class WorkerPool:
         threads: number of threads that may be busy, at most that at the start; 0 for a pause.
         trusted: whether every candidate of the compiled search is feasible, so that its value raises the target.
         least_target: integer to which lower targets are raised, because of values found elsewhere meanwhile.
-        work: pairs examined in each of the boxes that `close` was given; None where they were searched together.
-        reached: bound of the values in each of them that is closed, above all values for the others.
     """
 
     def __init__(
@@ -89,8 +85,6 @@ class WorkerPool:
             settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
         """
         self.searchable, self.boxes, self.least_target, self.trusted = searchable, 0, NEVER, True
-        self.work: IntArray | None = None
-        self.reached: IntArray = np.zeros(0, np.int64)
         self.threads, self._found, self._settle = threads, found, settle
         self._pool_size, self._best = threads, NEVER
         self._idle: list[SearchWorkspace] = []
@@ -115,7 +109,7 @@ class WorkerPool:
         """
         space, done = self.searchable.space, Outcome(target)
         least = 2 * space.columns.size
-        space.stop[0], self.work = 0, None
+        space.stop[0] = 0
         if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
             piece = self._search(boxes, target, tuning.ALONE)
             self._take(piece, done)
@@ -123,58 +117,43 @@ class WorkerPool:
             if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
                 done.left = list(boxes.each())
                 return done
-        else:
-            self.work = np.zeros(len(boxes.bound), np.int64)
-        open_, self.reached = np.ones(len(boxes.bound), np.int64), np.full(len(boxes.bound), BEYOND)
-
-        def count(root: int, more: int) -> None:
-            """Add boxes to the open ones of a root, which is closed where none is left."""
-            open_[root] += more
-            if open_[root] == 0:
-                self.reached[root] = max(done.target, done.unresolved)
-
         self._pool = self._pool or ThreadPoolExecutor(self._pool_size, thread_name_prefix="weight-space")
-        pending = list(enumerate(boxes.each()))
+        pending = list(boxes.each())
         running: set[Future[_Piece]] = set()
         try:
             while (pending and done.spent < allowance) or running:
                 while pending and done.spent < allowance and len(running) < self.threads:
-                    current, (root, box) = max(done.target, self.least_target), pending[-1]
-                    if (bound := int(box.bound[0])) <= current:  # closed before its space is made
+                    current = max(done.target, self.least_target)
+                    if (bound := int(pending[-1].bound[0])) <= current:  # closed before its space is made
                         pending.pop()
                         done.target = max(done.target, bound)
-                        count(root, -1)
                         continue
                     piece_size = max(int(min(tuning.PIECE, allowance - done.spent)), least)
-                    running.add(self._pool.submit(self._search, _pop(pending), current, piece_size, root))
+                    running.add(self._pool.submit(self._search, _pop(pending), current, piece_size))
                 if pending and not running:  # a pause
                     time.sleep(tuning.POOL_POLL)
                 finished, running = wait(running, timeout=tuning.POOL_POLL, return_when=FIRST_COMPLETED)
                 for future in finished:
                     piece = future.result()
                     self._take(piece, done)
-                    # the deepest boxes last: they are the next to be searched
-                    pending.extend((piece.root, box) for box in piece.left.each())
-                    if self.work is not None:
-                        self.work[piece.root] += piece.spent
-                    count(piece.root, len(piece.left.bound) - piece.searched)
+                    pending.extend(piece.left.each())  # the deepest boxes last: they are the next to be searched
                 if ends():
                     break
         finally:
             space.stop[0] = 1
             wait(running)
-        done.left = [box for _, box in pending]
+        done.left = pending
         return done
 
-    def _search(self, boxes: Boxes, target: int, allowance: int, root: int = 0) -> _Piece:
+    def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
         low, high, used, bound, part = boxes
-        left, narrow, reached, value, best, tally = search_weight_space(
+        left, narrow, reached, value, best, searched, spent = search_weight_space(
             space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
         )
         parts = _boxes_of(left, part), _boxes_of(narrow, part)
-        return _Piece(root, len(bound), space, work, reached, value, best, *parts, tally[0], tally[3])
+        return _Piece(space, work, reached, value, best, *parts, searched, spent)
 
     def _take(self, piece: _Piece, done: Outcome) -> None:
         """Add what a thread found to an outcome."""
@@ -197,12 +176,11 @@ def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
     return Boxes(low, high, used, bound, np.full(len(bound), part.max(initial=0)))
 
 
-def _pop(pending: list[tuple[int, Boxes]]) -> Boxes:
-    """Take some boxes of one root off the stack: more where there are many, few enough that all threads have work."""
-    most, (root, box) = min(tuning.BOXES_TOGETHER, 1 + len(pending) // 16), pending.pop()
-    taken = [box]
-    while pending and len(taken) < most and pending[-1][0] == root:
-        taken.append(pending.pop()[1])
+def _pop(pending: list[Boxes]) -> Boxes:
+    """Take some boxes of one space off the stack: more where there are many, few enough that all threads have work."""
+    most, taken = min(tuning.BOXES_TOGETHER, 1 + len(pending) // 16), [pending.pop()]
+    while pending and len(taken) < most and pending[-1].part[0] == taken[0].part[0]:
+        taken.append(pending.pop())
     return Boxes.joined(taken[::-1])
 
 

@@ -3,7 +3,7 @@ r"""The proof: targets that fall step by step, each proved by a pool of threads 
 Closing every box at a target proves that no weights have a larger value. The work grows as the target comes down to the
 best value known, and `TargetSchedule` sets each target where it is expected to grow a few times. So the last one, which
 proves the value itself or ends shortly before the time limit, takes most of the time, and each one before it has left a
-bound. `Subtrees` tells on the way whether a target will be done in time; where it will not, it is raised.
+bound.
 
 *Demands.* The bound of the problem without them holds for both, and its boxes have fewer pairs. So it is searched at
 all targets that no weights are known to exceed which miss a demand; where demands do not bind, these are all of them.
@@ -22,13 +22,13 @@ import numpy as np
 
 from ltr.exact import tuning
 from ltr.exact.local_search import SearchBeside
-from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
 from ltr.exact.supports import Sets
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, Outcome, WorkerPool, offer_candidate
-from ltr.exact.weight_space.schedule import Subtrees, TargetSchedule, least_distance
+from ltr.exact.weight_space.schedule import TargetSchedule
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, box_around, memory_needed, space_of, spaces_of
 
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
@@ -133,7 +133,6 @@ class Proof:
         self._threads, self._given, self._share = threads, coordinates, local_search
         self._beside = SearchBeside(state, local_search)
         self._boxes_before = state.nodes  # without those of the present worker pool
-        self._rows: IntArray | None = None  # numbers of the subtrees that `close_all` searches
         self._relaxation = state.problem.relaxed if relaxed else None
         try:
             self._start(state.problem if self._relaxation is None else self._relaxation)
@@ -167,36 +166,26 @@ class Proof:
         allowed = state.limits.gap * abs(state.value) - 2 * TOLERANCE * state.size
         # a bound less than a step above the value is rounded down to it
         allowed = max(allowed, _BELOW_STEP * state.problem.step)
-        found, self._from = math.isfinite(state.value), state.value
+        found, value = math.isfinite(state.value), state.value
         if self._relaxation is not None and state.problem.demanded:
             distance = max(self._schedule.distance, allowed)
-            bind = state.demands_bind(self._from + distance if found else -math.inf)
+            bind = state.demands_bind(value + distance if found else -math.inf)
             # where the relaxation cannot go down to the target, but below the bound, it goes as low as it can
             lowers = found and state.bound > state.free_value + 2 * TOLERANCE * state.size
             relaxed = not bind or lowers
             if relaxed != (self.problem is not state.problem):
                 self._start(self._relaxation if relaxed else state.problem)
             if relaxed and bind:
-                allowed = max(allowed, state.free_value - self._from)
-        self._distance = max(self._schedule.distance, allowed)
-        self.target = self._target_at(self._from + self._distance) if found else -BEYOND
+                allowed = max(allowed, state.free_value - value)
+        self.target = self._target_at(value + max(self._schedule.distance, allowed)) if found else -BEYOND
         self._reached, self._unresolved, self._insufficient = self.target, NEVER, False
-        self._began, self._spent_before, self._looked, self._learned = state.seconds, self.spent, 0.0, False
+        self._began, self._spent_before = state.seconds, self.spent
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
 
     def close_all(self) -> None:
-        """Close all boxes of the round; where the time left will not do, at a target that is raised on the way."""
-        workers, subtrees = self._workers, self._subtrees
-        subtrees.divide(self._distance, self._from)
-        rows = self._rows = subtrees.open_at(self.target)
-        try:
-            self.close(subtrees.boxes.rows(rows))
-        finally:
-            self._rows, workers.least_target = None, NEVER
-        if workers.work is not None and math.isfinite(self.state.value) and not self._cut_short:
-            subtrees.learn(rows, workers.work, workers.reached, self.state.value)
-            self._reached, self._learned = int(subtrees.reached.max()), True
+        """Close all boxes of the round."""
+        self.close(self.searchable.roots)
 
     def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
         """Search boxes until everything in them is at most the target, or the best value if that is larger.
@@ -245,17 +234,15 @@ class Proof:
 
     def _prove(self, bound: float) -> None:
         """Record that no weights that boxes cover exceed a bound."""
+        self.state.nodes = self.boxes
         self.state.prove(max(bound, self.state.value, self.zero_value))
-        self.state.observe(self.state.bound, nodes=self.boxes)
 
     def _prepare_next(self) -> None:
         """Look for better weights and for better coordinates, and set the distance of the next target."""
         state, spent = self.state, self.spent - self._spent_before
         self._best = state.value
         took = max(state.seconds - self._began, tuning.MOMENT)
-        if not self._learned:  # from boxes that were closed one by one
-            rows, reached = np.arange(len(self._subtrees.reached)), max(self._reached, self._unresolved)
-            self._subtrees.learn(rows, spent, np.full(len(rows), reached), state.value)
+        self._schedule.learn(spent, self.bound, state.value)
         if self._share > 0 and spent >= tuning.WORTH_SEARCHING:
             self._beside.begin()
             self._share_threads()
@@ -265,12 +252,11 @@ class Proof:
         elif self.ending is None:
             found = self._better_coordinates(self.searchable.space.T) if spent >= tuning.WORTH_ADAPTING else None
             if found is not None:
-                known = self._subtrees
                 self._search_in(space_of(self.problem, found[0], state.check))
-                self._subtrees.estimate(known, found[1])
+                self._schedule.change_space(found[1])
                 self.coordinates = "adapted"
             left = (1 - self._share) * state.remaining
-            self._schedule.advance(self._subtrees, state.value, left / took * spent)
+            self._schedule.advance(state.value, left / took * spent)
 
     # --- what is searched --------------------------------------------------------------------------------------
 
@@ -301,7 +287,6 @@ class Proof:
         self._schedule = TargetSchedule(
             state.bound - state.value, max(quantum(self.searchable), tuning.FINEST_GAP * state.size)
         )
-        self._subtrees.slope = self._subtrees.least_slope = self._schedule.least_slope
         self._best = -math.inf
         self._began, self._spent_before = state.seconds, self.spent
 
@@ -338,7 +323,7 @@ class Proof:
     def _search_in(self, searchable: Searchable) -> None:
         """Search in this space from now on."""
         self._end_workers()
-        self.searchable, self._subtrees = searchable, Subtrees(searchable)
+        self.searchable = searchable
         self._workers = WorkerPool(searchable, self._threads, self._offer, self._settle)
         self._workers.trusted = self.problem.linear
         self._share_threads()
@@ -432,7 +417,6 @@ class Proof:
         if self._beside.due:
             self._beside.begin()
         self._share_threads()
-        self._keep_pace()
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
         elif self.problem is state.problem and self._relaxation is not None and not state.demands_bind():
@@ -440,26 +424,6 @@ class Proof:
         elif state.limits.node_limit is not None and state.nodes >= state.limits.node_limit:
             raise Stopped(Status.NODE_LIMIT)
         return self._cut_short
-
-    def _keep_pace(self) -> None:
-        """Raise the target if the round would not end before the time limit."""
-        state, work, left = self.state, self._workers.work, self.state.remaining
-        if self._rows is None or work is None or not (math.isfinite(left) and math.isfinite(self._from)):
-            return
-        took = state.seconds - self._began
-        if state.seconds < self._looked + tuning.ROUND_LOOKS * left or took <= 0:
-            return
-        self._looked = state.seconds
-        room = max(left - tuning.ROUND_EARLY * (took + left), tuning.ROUND_LEAST_ROOM * left) * float(work.sum()) / took
-        needed = self._subtrees.left(self._distance, self._from, self._rows, work, self._workers.reached)
-        doubt = tuning.ROUND_DOUBT * left / (took + left) if self._distance == 0 else 0.0
-        if needed is None or needed(self._distance) <= room * (1 + doubt):
-            return
-        distance = least_distance(needed, room, self._distance, state.bound - self._from)
-        if self._from + distance < state.bound:
-            self._distance = self._schedule.distance = distance
-            self.target = self._target_at(self._from + distance)
-            self._raise_target(self.target)
 
 
 def quantum(searchable: Searchable) -> float:

@@ -1,7 +1,6 @@
 // What Python sees of the weight-space search: the space, the memory of a thread, and the search of one thread.
 #include "../bindings.h"
 #include "../weight_space/bounds.h"
-#include "../weight_space/opposites.h"
 #include "../weight_space/probing.h"
 #include "../weight_space/search.h"
 
@@ -112,10 +111,9 @@ nb::tuple search_boxes(const Space& space, Workspace& work, Matrix<const double>
     const nb::gil_scoped_release release;
     found = search(space, work, {low, high, used, bounds}, {target, allowance, narrow, trusted});
   }
-  const nb::tuple tally = nb::make_tuple(found.boxes, found.hinge_bounds, found.closed_by_hinge_bounds, found.spent);
   const std::size_t columns = space.columns();
   return nb::make_tuple(arrays_of(std::move(found.left)), arrays_of(std::move(found.narrow)), found.target, found.value,
-                        array_of(std::move(found.best), columns), tally);
+                        array_of(std::move(found.best), columns), found.boxes, found.spent);
 }
 
 // The only box on the stack, for tests.
@@ -207,14 +205,13 @@ void bind_weight_space(nb::module_& module) {
       .def("hinge_bound", &hinge_first, "space"_a, "target"_a,
            "Return whether a hinge bound closes that box at a target.")
       .def_prop_ro("box", &first_box, "What is known of that box.");
-  module.def("find_opposites", &find_opposites, "directions"_a, "partner"_a, "distance"_a, kReleased);
   module.def(
       "search_weight_space", &search_boxes, "space"_a, "workspace"_a, "low"_a, "high"_a, "used"_a, "bound"_a,
       "target"_a, "allowance"_a, "narrow"_a, "trusted"_a = true,
       "Search boxes for weights with a value above the target.\n\n"
       "Returns the boxes that are left, those too narrow to split, the largest target used (a candidate raises it\n"
       "to its value if candidates are trusted to be feasible), the value of the\n"
-      "best candidate and its coordinates, and counts of boxes, hinge bounds, boxes closed by these, and work.");
+      "best candidate and its coordinates, the number of boxes, and the work in pairs examined.");
 }
 
 }  // namespace ltr

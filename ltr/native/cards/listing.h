@@ -234,20 +234,15 @@ class CardListing {
     return steps;
   }
 
-  // Patterns of no columns, for each statistic of comparable pairs.
-  std::vector<std::vector<std::uint8_t>> no_patterns() const {
-    std::vector<std::vector<std::uint8_t>> patterns;
-    for (const CardStatistic& of : task_.statistics) patterns.emplace_back(of.pairs ? of.pairs->rows() : 0, 0);
-    return patterns;
-  }
-
   // The parts of each number of columns below m, those of no column filled in.
   std::vector<Parts> parts_of(int m) const {
     std::vector<Parts> parts(index(m));
     for (int i = 0; i < m; ++i) {
       parts[index(i)].bits.resize(task_.table.words() << i);
       parts[index(i)].blocks.resize(task_.statistics.size());
-      parts[index(i)].pattern = no_patterns();
+      for (const CardStatistic& of : task_.statistics) {
+        parts[index(i)].pattern.emplace_back(of.pairs ? of.pairs->rows() : 0, 0);
+      }
     }
     parts[0].bits = task_.table.all();
     for (std::size_t s = 0; s < task_.statistics.size(); ++s)
@@ -266,11 +261,6 @@ class CardListing {
     }
   }
 
-  // Count the rows with a column in each part; the gain of a block is the number of those above a step.
-  void count_step(const Step& step, const Parts& now, int size, const std::uint64_t* column, Block* blocks) const {
-    task_.table.count(now.bits.data(), 1 << size, step.above, column, blocks);
-  }
-
   // Fill in the pairs of rows by the patterns of the columns that a support has, and for each step its blocks.
   void count_pairs_of(const Parts& now, int size, PatternPairs& all, std::vector<Blocks>& blocks) const {
     if (const auto& pairs = task_.objective().pairs) {
@@ -282,7 +272,8 @@ class CardListing {
     }
     blocks.resize(steps_.size());
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      count_step(steps_[s], now, size, task_.table.all().data(), blocks[s].data());
+      // the gain of a block is the number of rows above the step
+      task_.table.count(now.bits.data(), 1 << size, steps_[s].above, task_.table.all().data(), blocks[s].data());
       for (std::size_t p = 0; p < all.patterns(); ++p) {
         for (std::size_t q = 0; q < all.patterns(); ++q) {
           all(p, q) += steps_[s].height * blocks[s][p].gain * (blocks[s][q].count - blocks[s][q].gain);
@@ -315,7 +306,7 @@ class CardListing {
     Blocks with;
     std::array<double, kPatterns> has, lacks;  // of the rows below a step, those with the column, and without it
     for (std::size_t s = 0; s < steps_.size(); ++s) {
-      count_step(steps_[s], now, size, task_.table.column(j), with.data());
+      task_.table.count(now.bits.data(), 1 << size, steps_[s].above, task_.table.column(j), with.data());
       const double height = steps_[s].height;
       for (std::size_t q = 0; q < patterns; ++q) {
         has[q] = with[q].count - with[q].gain;

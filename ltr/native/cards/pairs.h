@@ -84,6 +84,12 @@ struct SignTree : WeightsOfOrders {
     add(all, open, signs);
   }
 
+  // The difference and the sign + 1 of an entry of `known` if the columns of a mask count down.
+  std::pair<std::size_t, std::size_t> counted_down(int mask, int entry) const {
+    const int source = renamed[index(mask)][index(entry / 3)];
+    return {index(std::abs(source) - 1), index(source > 0 ? entry % 3 : 2 - entry % 3)};
+  }
+
  private:
   static std::array<std::int8_t, kLargest> difference(int p, int q, int m) {
     std::array<std::int8_t, kLargest> d{};
@@ -184,9 +190,8 @@ struct PairCosts {
 
   // The cost of an entry of `SignTree::known` if the columns of a mask count down.
   double of_sign(const SignTree& tree, int mask, int known) const {
-    const int source = tree.renamed[index(mask)][index(known / 3)];
-    const auto& costs = of[index(std::abs(source) - 1)];
-    return costs[index(source > 0 ? known % 3 : 2 - known % 3)];
+    const auto [difference, sign] = tree.counted_down(mask, known);
+    return of[difference][sign];
   }
 
   // The cost of all differences whose sign is known once the columns of a mask count down.

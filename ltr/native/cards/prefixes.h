@@ -64,10 +64,7 @@ struct PrefixCosts {
       if (tree == nullptr) continue;
       const SignTree::Node& root = tree->nodes.front();
       for (int i = root.first; i < root.last; ++i) {
-        const int entry = tree->known[index(i)];
-        const int source = tree->renamed[mask][index(entry / 3)];
-        const auto d = static_cast<std::uint16_t>(std::abs(source) - 1);
-        const auto sign = static_cast<std::uint16_t>(source > 0 ? entry % 3 : 2 - entry % 3);
+        const auto [d, sign] = tree->counted_down(static_cast<int>(mask), tree->known[index(i)]);
         known_[mask].push_back(static_cast<std::uint16_t>(3 * d + sign));
         least[mask] += above_[d][sign] * more;
       }

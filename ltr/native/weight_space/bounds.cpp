@@ -295,15 +295,17 @@ struct Dual {
 
 // Replace the best g by its combination with another one that has the largest phi. Phi is a concave function of the
 // share, of which thirds of an interval are compared.
-void combine(const Space& space, Workspace& work, const Box& box, Dual other, double& phi, double& slopes) {
+void combine(const Space& space, Workspace& work, const Box& box, Dual other, Dual& found) {
   const double *g = work.g.data(), *best = work.best.data();
   double* mixed = work.mixed.data();
   const std::size_t columns = space.columns();
+  const auto slopes_at = [&](double share) { return found.slopes + share * (other.slopes - found.slopes); };
   const auto at = [&](double share) {
     for (std::size_t j = 0; j < columns; ++j) mixed[j] = best[j] + share * (g[j] - best[j]);
-    return dual(box.low, box.high, mixed, work.padded()) - (slopes + share * (other.slopes - slopes)) * space.error;
+    return dual(box.low, box.high, mixed, work.padded()) - slopes_at(share) * space.error;
   };
-  double low = 0.0, high = 1.0, share = other.phi > phi ? 1.0 : 0.0, largest = std::max(phi, other.phi);
+  double low = 0.0, high = 1.0, share = other.phi > found.phi ? 1.0 : 0.0;
+  double largest = std::max(found.phi, other.phi);
   for (int halving = 0; halving < tuning::kThirds; ++halving) {
     const double one = low + (high - low) / 3.0, two = high - (high - low) / 3.0, of_one = at(one), of_two = at(two);
     if (of_one > largest) {
@@ -317,8 +319,7 @@ void combine(const Space& space, Workspace& work, const Box& box, Dual other, do
     (of_one < of_two ? low : high) = of_one < of_two ? one : two;
   }
   if (share == 0.0) return;
-  phi = at(share);
-  slopes += share * (other.slopes - slopes);
+  found = {at(share), slopes_at(share)};
   std::copy_n(mixed, columns, work.best.data());
 }
 
@@ -497,11 +498,11 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
   const std::size_t columns = space.columns();
   double *x = work.x.data(), *g = work.g.data(), *best = work.best.data();
   start_at_point(box, x, columns);
-  double slopes = 0.0;  // in the best g
-  HingeBound found{Outcome::kOpen, -std::numeric_limits<double>::infinity()};
+  Dual found{-kInfinity, 0.0};  // of the best g
+  Outcome outcome = Outcome::kOpen;
   for (int number = 1; number <= tuning::kSteps; ++number) {
     if (space.stop.asked()) {  // one step takes long with many pairs of many features
-      found.outcome = Outcome::kGaveUp;
+      outcome = Outcome::kGaveUp;
       break;
     }
     std::size_t begin = 0, size = pairs.size;  // the pairs of the objective with the largest h
@@ -519,26 +520,25 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
       size = of;
     }
     if (hinges.h < required) {
-      found.outcome = Outcome::kGaveUp;
+      outcome = Outcome::kGaveUp;
       break;
     }
     sum_columns(pairs.columns + begin, pairs.stride, columns, work.value.data() + begin, g, size);
     const double phi = dual(box.low, box.high, g, work.padded()) - hinges.slopes * space.error;
     if (number == 1) {
-      found.phi = phi;
-      slopes = hinges.slopes;
+      found = {phi, hinges.slopes};
       std::copy_n(g, columns, best);
     } else {
-      combine(space, work, box, {phi, hinges.slopes}, found.phi, slopes);
+      combine(space, work, box, {phi, hinges.slopes}, found);
     }
     if (found.phi >= required) {
-      found.outcome = Outcome::kClosed;
+      outcome = Outcome::kClosed;
       break;
     }
     if (!step(box.low, box.high, x, g, tuning::kRelaxation * (hinges.h - 0.9 * required), work.padded())) break;
   }
   std::copy_n(x, columns, box.point);
-  return found;
+  return {outcome, found.phi};
 }
 
 void descend(const Space& space, Workspace& work, const Box& box) {
@@ -561,11 +561,8 @@ void descend(const Space& space, Workspace& work, const Box& box) {
   }
   for (std::size_t j = 0; j + 1 < columns; ++j) {
     if (must_be_zero(space, box, j)) x[j] = 0.0;
+    if (space.integer) x[j] = std::nearbyint(x[j]);
   }
-}
-
-void round_candidate(const Space& space, Workspace& work) {
-  for (std::size_t j = 0; j < space.d(); ++j) work.x[j] = std::nearbyint(work.x[j]);
 }
 
 std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box) {

@@ -109,12 +109,9 @@ void branching_scores(const Space& space, Workspace& work, const Box& box);
 // Return (a + 1)(b + 1) for the numbers a and b of pairs that the halves of coordinate j would lose.
 double decided_by_half(Workspace& work, const Box& box, std::size_t j);
 
-// Move the point of a box towards one that wins every open pair, or to 0 in coordinates where zeros count; it is in
-// `Workspace::x`.
+// Move the point of a box towards one that wins every open pair, or to 0 in coordinates where zeros count, and round it
+// to whole numbers where coordinates are; it is in `Workspace::x`.
 void descend(const Space& space, Workspace& work, const Box& box);
-
-// Round the point where `descend` ended to whole numbers, which stay in the box.
-void round_candidate(const Space& space, Workspace& work);
 
 // Return the value at the point where `descend` ended, with doubtful pairs lost; `kNever` if it is not feasible.
 std::int64_t candidate_value(const Space& space, Workspace& work, const Box& box);

@@ -1,6 +1,6 @@
-#include "opposites.h"
+#include "../functions.h"
 
-namespace ltr::weight_space {
+namespace ltr {
 namespace {
 
 constexpr std::size_t kBlock = 128;  // directions that are passed over together
@@ -52,4 +52,4 @@ void find_opposites(Matrix<const float> directions, Matrix<std::int32_t> partner
   }
 }
 
-}  // namespace ltr::weight_space
+}  // namespace ltr

@@ -22,7 +22,7 @@ struct Reduced {
 };
 
 // Close or tighten a box.
-Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t target, Found& found) {
+Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t target) {
   constexpr Reduced kClosed{Outcome::kClosed, -1};
   Reduced reduced{Outcome::kGaveUp, -1};
   double promise = 1.0;
@@ -59,14 +59,10 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t targe
     if (space.tables.demands() > 0 && close_across(space, work, box)) return kClosed;
     compute_hinge_slopes(space, work, box);
     const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
-    ++found.hinge_bounds;
     const HingeBound bound = hinge_bound(space, work, box, needed);
     reduced.outcome = bound.outcome;
-    if (bound.outcome == Outcome::kClosed) {
-      ++found.closed_by_hinge_bounds;
-      return kClosed;
-    }
-    if (bound.phi == -std::numeric_limits<double>::infinity()) break;
+    if (bound.outcome == Outcome::kClosed) return kClosed;
+    if (bound.phi == -kInfinity) break;
     // points with a value above the target satisfy g.x > -needed, and max g.x is at most -phi
     const double room = (needed - bound.phi) * (1.0 + 1e-12);
     if (!tighten_to_hinge_bound(space, box, work.best.data(), room)) break;
@@ -188,7 +184,7 @@ class Search {
     if (ends() || top >= deepest_ || !work_.room_above(box, size)) return hand_back();
     found_.spent += static_cast<std::int64_t>((size + tuning::kFixed) * space_.columns() / 8);
     if (!tighten(box)) return pop();
-    const Reduced reduced = reduce(space_, work_, box, found_.target, found_);
+    const Reduced reduced = reduce(space_, work_, box, found_.target);
     if (reduced.outcome == Outcome::kClosed) return pop();
     if (space_.stop.asked()) return;  // the next look hands back
     const std::int64_t bound = box.bound;
@@ -233,7 +229,6 @@ class Search {
     for (std::size_t o = 0; o < work_.needed.size(); ++o) work_.needed[o] = static_cast<double>(work_.required[o]);
     compute_hinge_slopes(space_, work_, box);
     descend(space_, work_, box);
-    if (space_.integer) round_candidate(space_, work_);
     const std::int64_t value = candidate_value(space_, work_, box);
     if (value <= found_.value) return;
     found_.value = value;

@@ -34,12 +34,11 @@ struct Limits {
 };
 
 struct Found {
-  Boxes left, narrow;           // boxes that are left, the deepest last, and those too narrow to split
-  std::int64_t target;          // the largest used: a candidate raises it to its value
-  std::int64_t value = kNever;  // of the best candidate
-  std::vector<double> best;     // its coordinates
-  std::int64_t boxes = 0, hinge_bounds = 0, closed_by_hinge_bounds = 0;
-  std::int64_t spent = 0;  // pairs examined
+  Boxes left, narrow;                 // boxes that are left, the deepest last, and those too narrow to split
+  std::int64_t target;                // the largest used: a candidate raises it to its value
+  std::int64_t value = kNever;        // of the best candidate
+  std::vector<double> best;           // its coordinates
+  std::int64_t boxes = 0, spent = 0;  // boxes looked at, pairs examined
 };
 
 // Search boxes for weights with a value above the target.
