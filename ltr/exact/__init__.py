@@ -5,21 +5,16 @@ turns it into a certificate, a file that ``ltr verify`` checks. A problem may ha
 same rows; `front` finds what they cost, and `rank_ranges` where each row stands whichever good scorer is used.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+from ltr.exact.certificate import Certificate, certify
 from ltr.exact.constraints import Demand, LinearConstraints
+from ltr.exact.fronts import Front, front
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs
 from ltr.exact.problem import Problem
+from ltr.exact.ranges import RankRanges, rank_ranges
 from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Progress, Solution, Status, TracePoint, relative_gap
 from ltr.exact.solve import METHODS, Solver, solve
 from ltr.exact.state import Ending, Limits, SolveState
-
-if TYPE_CHECKING:
-    from ltr.exact.certificate import Certificate, certify
-    from ltr.exact.fronts import Front, front
-    from ltr.exact.ranges import RankRanges, rank_ranges
 
 __all__ = [
     "METHODS",
@@ -46,19 +41,3 @@ __all__ = [
     "relative_gap",
     "solve",
 ]
-
-
-_LATE = {  # the checker of certificates takes a tenth of a second to load
-    "Certificate": "ltr.exact.certificate",
-    "Front": "ltr.exact.fronts",
-    "RankRanges": "ltr.exact.ranges",
-    "certify": "ltr.exact.certificate",
-    "front": "ltr.exact.fronts",
-    "rank_ranges": "ltr.exact.ranges",
-}
-
-
-def __getattr__(name: str) -> Any:  # noqa: ANN401 (a class and functions)
-    if name in _LATE:
-        return getattr(importlib.import_module(_LATE[name]), name)
-    raise AttributeError(f"module 'ltr.exact' has no attribute {name!r}")

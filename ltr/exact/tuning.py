@@ -47,9 +47,6 @@ FINEST_GAP = 1e-7  # share of the statistic's size below which the next target i
 # --- The weight-space search: better weights and coordinates ---------------------------------------------------------
 
 WORTH_SEARCHING = 500_000  # pairs examined at a target from which better weights are searched for
-AROUND = 0.01  # half-width of the first box around the best weights
-AROUND_SHARE = 0.2  # share of the time for better weights that is spent around the best ones
-AROUND_LEAST = 250_000  # pairs examined around them, at least
 WORTH_ADAPTING = 2_000_000  # pairs examined at one target from which better coordinates are tried
 ADAPTING_SECONDS = 1.2e-5  # seconds that adapted coordinates take, by the fourth power of features, measured
 ADAPTING_SHARE = 0.2  # share of the time limit that they may take

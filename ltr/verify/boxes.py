@@ -188,8 +188,7 @@ class Box:
     part are then searched among those kept last, or among all pairs.
 
     Attributes:
-        low, high: ends of the intervals.
-        apart: coordinates known not to be 0, although 0 may be an end of their interval.
+        low, high, apart: ends of the intervals, and coordinates known not to be 0, although 0 may be such an end.
         behind: (i, k) with w·x_i <= w·x_k in all of the box, where i and k are the first observations with their
             features.
         open: pairs neither lost nor won everywhere in the box: (the largest w·δ, the smallest, i, k, counter, weight),

@@ -47,8 +47,7 @@ class Ranked(Stated):
         lost: whether rows with equal totals contribute the least over their orders, not the mean.
         row_gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
         sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
-        perfect: the sum of contributions of a perfect order.
-        limit: the largest sum of contributions that closes what is looked at.
+        perfect, limit: the sum of contributions of a perfect order, and the largest that closes what is looked at.
     """
 
     def __init__(
@@ -142,11 +141,8 @@ class Ordered(Stated):
     Row i should be above row k where event_i and time_i < time_k, or also where the times are equal and k has no event.
     With equal totals a pair counts half, or not at all where ties are lost. By their patterns p and q of a set of
     columns, the numbers of pairs (p, q) are all that counts. All pairs of patterns with the same difference are ordered
-    alike; where no entry of it is below 0 once columns that count down are negated, the order is known.
-
-    Attributes:
-        later: the rows, latest first, in groups of one time and event, (whether they have an event, rows) each.
-        limit, perfect: as for `Ranked`.
+    alike; where no entry of it is below 0 once columns that count down are negated, the order is known. `later` has the
+    rows, latest first, in groups of one time and event, (whether they have an event, rows) each.
     """
 
     def __init__(
@@ -261,9 +257,7 @@ class Pointed:
     """What points a file allows.
 
     Attributes:
-        d: number of columns.
-        most: largest number of columns with points.
-        free: columns that it does not count.
+        d, most, free: number of columns, the largest number of those with points, and columns that it does not count.
         least, largest, fewest: of each column, its least and its largest points, and the least size of points.
         groups, needed, rules, directions: see `ltr.verify`.
     """
@@ -329,11 +323,9 @@ class Cards(Pointed):
     """The problem of a file of the kind "card", checked, its numbers as integers.
 
     Attributes:
-        d: number of columns.
         columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
         numbers: the values of each column, times the unit.
-        ranked: what is to be maximised.
-        demands: the statistics that must reach a least value.
+        ranked, demands: what is to be maximised, and the statistics that must reach a least value.
     """
 
     def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:

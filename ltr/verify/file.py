@@ -332,8 +332,7 @@ class Stated:
     """What a file states of a statistic of its observations, of whatever kind.
 
     Attributes:
-        n: number of observations.
-        C: price of each weight that is not 0.
+        n, C: number of observations, and the price of each weight that is not 0.
         place: where the file states it.
         progress: notified of each box or set of columns, and of each observation whose pairs are visited.
         value_unit: unit of the sums of contributions, which are gains times rank weights, or weights of pairs.

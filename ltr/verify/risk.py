@@ -13,11 +13,9 @@ FAR = 60  # total from which on log(1 + x), x = exp(-total), is taken as x - x^2
 
 
 class Risk(Pointed):
-    """The problem of a file of the kind "risk", checked, its numbers as integers.
+    """The problem of a file of the kind "risk", checked: `numbers` are the values of each column, times the unit.
 
-    Attributes:
-        numbers: the values of each column, times the unit.
-        rows: the label and the weight of each row; weights add up to 1.
+    `rows` has the label and the weight of each row; weights add up to 1.
     """
 
     def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:

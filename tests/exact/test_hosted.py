@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, RerankProblem
+from ltr.exact import LinearConstraints, RerankProblem, tuning
 from ltr.exact.solution import Status
 from ltr.exact.solve import solve
 from ltr.exact.state import Limits
@@ -105,6 +105,16 @@ def test_linear_programs_decide_what_boxes_cannot(options):
     assert hosted.status is Status.OPTIMAL
     assert kernel.value - 1e-9 <= hosted.value <= kernel.bound + 1e-9
     assert kernel.status is Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize("regions", [1, 3])
+def test_boxes_that_share_a_node_are_searched_as_well(monkeypatch, regions):
+    for name, number in (("REGION_WORK", 1), ("REGION_SHARE", 0.0), ("REGIONS", regions)):
+        monkeypatch.setattr(tuning, name, number)
+    p = medium(constraints=ORDER)
+    solution = solve(p, HOSTED, Limits(time_limit=60))
+    assert solution.status is Status.OPTIMAL
+    assert solution.value == pytest.approx(medium_proven(ORDER).value, abs=1e-9)
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

@@ -102,8 +102,11 @@ def best_of_all(X, y, options):
 
 @pytest.mark.parametrize("part", range(5))
 @pytest.mark.parametrize("how", ["lattice", "sets"])
-def test_the_best_risk_score_is_that_of_brute_force(how, part):
+def test_the_best_risk_score_is_that_of_brute_force(monkeypatch, how, part):
     found = dict.fromkeys(Status, 0)
+    if part % 2:  # what is cut off is not found by other means
+        monkeypatch.setattr("ltr.exact.scip.lattice.offer_starts", lambda *_: None)
+        monkeypatch.setattr("ltr.exact.scip.lattice.polish", lambda *_: None)
     for seed in range(part * examples(12, 100), (part + 1) * examples(12, 100)):
         X, y, options = instance(seed)
         if how == "sets":  # of yes/no columns, and of rows that count once

@@ -90,7 +90,10 @@ def search_locally(
     problem, generator = state.problem, np.random.default_rng([state.limits.seed, turn])
     if problem.integer is not None:  # as much time again is for whole numbers
         seconds = min(seconds, state.remaining / 2)
-    _search_real(state, seconds, restarts, turn, threads, generator)
+    if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
+        _search(state, np.arange(problem.d), seconds, restarts, turn, threads)
+    else:
+        _search_supports(state, seconds, restarts, turn, threads, generator)
     if problem.integer is not None:  # the state has the roundings of real weights
         ascend(state, time.monotonic() + seconds, generator, max(1, restarts // tuning.RESTARTS_PER_WHOLE))
 
@@ -190,17 +193,13 @@ class SearchBeside:
             self._pool.shutdown(wait=True)
 
 
-def _search_real(
+def _search_supports(
     state: SolveState, seconds: float, restarts: int, turn: int, threads: int, generator: np.random.Generator
 ) -> None:
-    """Offer the state what a search for real weights finds."""
-    problem = state.problem
-    if problem.max_nonzeros is None or problem.max_nonzeros + len(problem.free) >= problem.d:
-        _search(state, np.arange(problem.d), seconds, restarts, turn, threads)
-        return
-    until = time.monotonic() + seconds
-    each, X = max(1, restarts // tuning.SEARCHED_SUPPORTS), problem.X
-    weights = _search(state, np.arange(problem.d), tuning.UNLIMITED_SHARE * seconds, each, turn, threads)
+    """Search sets of as many features as may be used."""
+    until, X = time.monotonic() + seconds, state.problem.X
+    each = max(1, restarts // tuning.SEARCHED_SUPPORTS)
+    weights = _search(state, np.arange(X.shape[1]), tuning.UNLIMITED_SHARE * seconds, each, turn, threads)
     # what each feature contributes to the scores without the limit, from squares that do not overflow
     importance = np.abs(weights) * (X / (np.abs(X).max() or 1.0)).std(axis=0)
     tried: set[tuple[int, ...]] = set()

@@ -13,14 +13,11 @@ The model has whole points, and a variable for the loss that only its tangents b
 with -l_j and h_j the limits of the points of column j, m_j the least size of points that are not 0. The loss is convex,
 so that tangents are never above it: the model is a relaxation, and its bound is one of the problem.
 
-**What SCIP may prune.** SCIP never gets a solution. The best card known is its objective limit, raised by a margin:
-whatever it prunes has a relaxation whose value, in SCIP's floating point, is at least the loss of the best card plus
-that margin. The margin is well above all that its tolerances of 1e-9 can add up to, over the sizes that the rows and
-variables of this model have (`margin_of`), so nothing pruned is better than the best card. What lies within the margin
-of the best card is branched on until it is a single point, whose loss is computed here. Once the tree is empty, the
-best card is the best one of all, without a gap. While it is not, the bound is SCIP's minus the margin.
-
-*Tolerances.* The constant of each tangent is lowered by more than it can be wrong through rounding.
+**What SCIP may prune.** SCIP never gets a solution. The best card known is its objective limit, raised by a margin
+well above all that its tolerances can add up to (`margin_of`), so nothing pruned is better than the best card. What
+lies within the margin of the best card is branched on until it is a single point, whose loss is computed here. Once the
+tree is empty, the best card is the best one of all. While it is not, the bound is SCIP's minus the margin. The constant
+of each tangent is lowered by more than it can be wrong through rounding.
 
 Source: Ustun & Rudin, *Learning Optimized Risk Scores* (JMLR 2019), section 3, the lattice cutting-plane algorithm.
 """

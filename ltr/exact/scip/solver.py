@@ -105,8 +105,9 @@ def optimize(model: Model, state: SolveState) -> str:
 def ending_of(claim: str) -> Ending:
     """Return how a solve ended in which SCIP gets no solution, and has not shown that none is left."""
     status = STATUS[claim]
-    gave_up = status is None or status is Status.OPTIMAL
-    return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}") if gave_up else Ending(status)
+    if status is None or status is Status.OPTIMAL:
+        return Ending(Status.INEXACT, f"SCIP gave up with status {claim!r}")
+    return Ending(status)
 
 
 def attempt(guard: Guard, search: Callable[[], Ending]) -> Ending:

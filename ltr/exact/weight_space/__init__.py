@@ -9,18 +9,7 @@ module                 contents
 `coordinates`          the coordinates that are searched
 =====================  =================================================================================================
 
-What takes the time is written in C++, in ``ltr/native/weight_space/``:
-
-=====================  =================================================================================================
-header                 contents
-=====================  =================================================================================================
-``search.h``           the loop of one thread: take a box, prune, bound, branch
-``bounds.h``           what closes a box: conflicts between pairs, the hinge bound
-``probing.h``          halves and quarters of a box that lose too much
-``boxes.h``            boxes on the stack, the interval bounds of their open pairs, bound tightening
-``workspace.h``        the memory of a thread
-``space.h``            the problem as these read it
-=====================  =================================================================================================
+What takes the time is written in C++: ``ltr/native/weight_space/search.h`` has the loop of one thread.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ from ltr.exact.supports import Sets
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, Outcome, WorkerPool, offer_candidate
 from ltr.exact.weight_space.schedule import TargetSchedule
-from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, box_around, memory_needed, space_of, spaces_of
+from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, memory_needed, space_of, spaces_of
 
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
 _NARROW = "the boxes left are too narrow to decide"
@@ -246,17 +246,13 @@ class Proof:
         if self._share > 0 and spent >= tuning.WORTH_SEARCHING:
             self._beside.begin()
             self._share_threads()
-            self._search_around(max(tuning.AROUND_SHARE * self._share * spent, tuning.AROUND_LEAST))
-        if self._insufficient:
-            self._start_other()
-        elif self.ending is None:
-            found = self._better_coordinates(self.searchable.space.T) if spent >= tuning.WORTH_ADAPTING else None
-            if found is not None:
-                self._search_in(space_of(self.problem, found[0], state.check))
-                self._schedule.change_space(found[1])
-                self.coordinates = "adapted"
-            left = (1 - self._share) * state.remaining
-            self._schedule.advance(state.value, left / took * spent)
+        found = self._better_coordinates(self.searchable.space.T) if spent >= tuning.WORTH_ADAPTING else None
+        if found is not None:
+            self._search_in(space_of(self.problem, found[0], state.check))
+            self._schedule.change_space(found[1])
+            self.coordinates = "adapted"
+        left = (1 - self._share) * state.remaining
+        self._schedule.advance(state.value, left / took * spent)
 
     # --- what is searched --------------------------------------------------------------------------------------
 
@@ -269,7 +265,6 @@ class Proof:
         self.zero_value = float(problem.evaluate(zero)) if problem.feasible(zero) else -math.inf
         self.target, self._reached, self._unresolved = -BEYOND, NEVER, NEVER
         self._insufficient = False
-        self._attempts = math.inf  # boxes too narrow to split that may be settled without finding better weights
         self._narrow = NarrowBoxes(state, problem)
         sets = Sets.of(problem, state.check)
         if sets is None:
@@ -352,26 +347,6 @@ class Proof:
         found = adapted(problem, state.weights, present, state.check)
         return found if found is not None and (forced or found[1] > tuning.ADAPTING_GAIN) else None
 
-    def _search_around(self, allowance: float) -> None:
-        """Search boxes around the best weights, each twice as wide as the last, within an allowance of work.
-
-        A search by supports needs none: its spaces are small, and that of the best weights comes first. Nor does one
-        of whole numbers, of which a local search looks at those nearby.
-        """
-        if self.searchable.supports is not None or self.problem.integer is not None:
-            return
-        # it proves nothing, and a narrow box there is much like the next
-        width, self._attempts = tuning.AROUND, 1
-        while allowance > 0 and width < 1 and self.state.value > -math.inf and self.state.weights.any():
-            value = self.state.value
-            box = box_around(self.searchable, self.problem, self.state.weights, width)
-            allowance -= self._search(box, self._target_at(value), allowance).spent
-            if self._cut_short:
-                break
-            if self.state.value == value:
-                width *= 2
-        self._attempts = math.inf
-
     # --- what the worker pool asks for -------------------------------------------------------------------------
 
     def _target_at(self, value: float) -> int:
@@ -389,11 +364,9 @@ class Proof:
     def _settle(self, box: Boxes) -> int:
         """Return what the values in a box too narrow to split do not exceed."""
         self._insufficient |= self.problem is not self.state.problem
-        if self._insufficient or self._attempts == 0:
+        if self._insufficient:
             return int(box.bound[0])
-        value = self.state.value
         bound = self._narrow.settle(self.searchable, box)
-        self._attempts -= self.state.value == value
         self._raise_target(self._target_at(self.state.value))
         return bound
 

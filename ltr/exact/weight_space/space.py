@@ -76,24 +76,12 @@ _PAIR_LISTS, _STACK, _SCRATCH_BYTES = 1.5, 6, 34
 
 
 class ConflictingPairs(NamedTuple):
-    """Candidates for conflicts: two pairs each.
+    """Candidates for conflicts: two pairs each."""
 
-    Attributes:
-        columns: f of each candidate in single precision, (d + 1, candidates).
-        one, other: positions of its two pairs, (candidates,).
-        apart: single-precision number below which the computed ``max x·f`` proves a conflict, (candidates,).
-    """
-
-    columns: NDArray[np.float32]
-    one: NDArray[np.int32]
+    columns: NDArray[np.float32]  # f of each candidate, (d + 1, candidates)
+    one: NDArray[np.int32]  # positions of its two pairs, (candidates,)
     other: NDArray[np.int32]
-    apart: NDArray[np.float32]
-
-    @classmethod
-    def none(cls, columns: int) -> ConflictingPairs:
-        """Return no candidates."""
-        one, other = np.zeros((2, 0), np.int32)
-        return cls(np.zeros((columns, 0), np.float32), one, other, np.zeros(0, np.float32))
+    apart: NDArray[np.float32]  # number below which the computed ``max x·f`` proves a conflict, (candidates,)
 
 
 @dataclass(frozen=True)
@@ -135,20 +123,13 @@ class Space:
 
 
 class Boxes(NamedTuple):
-    """Boxes of weight space, one per row.
+    """Boxes of weight space, one per row."""
 
-    Attributes:
-        low, high: least and largest value of the d coordinates and of the margin's, (boxes, d + 1).
-        used: 1 where a weight is known not to be 0 or its column is free, (boxes, d + 1).
-        bound: upper bound of each box as an integer, (boxes,).
-        part: number of the space that each box is in, 0 where there is only one, (boxes,).
-    """
-
-    low: FloatArray
-    high: FloatArray
-    used: Flags
-    bound: IntArray
-    part: IntArray
+    low: FloatArray  # least value of the d coordinates and of the margin's, (boxes, d + 1)
+    high: FloatArray  # their largest value
+    used: Flags  # 1 where a weight is known not to be 0 or its column is free, (boxes, d + 1)
+    bound: IntArray  # upper bound of each box as an integer, (boxes,)
+    part: IntArray  # number of the space that each box is in, 0 where there is only one, (boxes,)
 
     @classmethod
     def empty(cls, boxes: int, columns: int) -> Boxes:
@@ -221,14 +202,10 @@ def space_of(problem: Problem, T: FloatArray | None = None, tick: Callable[[], N
     T is a regular matrix, (d, d), or None for the weights themselves, the only choice with side constraints or a price.
     `tick` is called now and then; what it raises ends the work.
     """
-    (levels, sizes), system = problem.all_levels(tick), np.eye(problem.d) if T is None else np.ascontiguousarray(T)
+    levels, sizes = problem.all_levels(tick)
     tables, exponent = _tables(problem, levels, sizes)
-    space, varies = _space(problem, levels, tables, np.arange(problem.d), system, tick)
-    roots = _roots(problem, T, np.arange(problem.d), varies)
-    reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
-    tick()
-    conflicts = conflicting_pairs(space.columns, space.slack, reach, levels.above, levels.below, len(sizes))
-    return Searchable(dataclasses.replace(space, fixed=T is None, conflicts=conflicts), roots, exponent, levels.shift)
+    space, roots = _space(problem, levels, tables, np.arange(problem.d), T, tick, objectives=len(sizes))
+    return Searchable(space, roots, exponent, levels.shift)
 
 
 def spaces_of(
@@ -242,7 +219,7 @@ def spaces_of(
     """
     levels, sizes = problem.all_levels(tick)
     tables, exponent = _tables(problem, levels, sizes)
-    system, roots = np.eye(problem.d), []
+    roots = []
     for part, columns in enumerate(supports):
         boxes = _roots(problem, None, columns, np.ones(len(columns), dtype=bool))
         boxes.part[:] = part
@@ -254,7 +231,7 @@ def spaces_of(
 
     @functools.lru_cache(maxsize=tuning.SPACES_KEPT)
     def made(part: int) -> Space:
-        return _space(problem, levels, tables, supports[part], system[:, supports[part]], go_on)[0]
+        return _space(problem, levels, tables, supports[part], None, go_on)[0]
 
     searchable = Searchable(made(0), Boxes.joined(roots), exponent, levels.shift, made)
     size = abs(problem.trivial_bound)
@@ -296,14 +273,16 @@ def _space(
     levels: Levels,
     tables: dict[str, Any],
     used: IntArray,
-    T: FloatArray,
+    T: FloatArray | None,
     tick: Callable[[], None],
-) -> tuple[Space, NDArray[np.bool_]]:
-    """Return the space of some columns, without conflicts, and which of the columns differ in some pair.
+    objectives: int = 0,
+) -> tuple[Space, Boxes]:
+    """Return the space of some columns and its roots, with conflicts between the pairs of so many objectives.
 
-    The weights of other columns are 0; `T` has the weights of the coordinates, (d, coordinates).
+    The weights of other columns are 0. T is that of `space_of`.
     """
     pairs, d = len(levels.above), len(used)
+    system = np.eye(problem.d)[:, used] if T is None else np.ascontiguousarray(T)
     columns, size = np.empty((d + 1, pairs)), np.empty(pairs)
     single, varies = np.zeros((pairs, -(-d // 8) * 8), np.float32), np.zeros(d, dtype=bool)
     X, length = problem.X[:, used], max(1, tuning.BLOCK // (d + 1))
@@ -312,27 +291,31 @@ def _space(
         block = slice(first, first + length)
         differences = X[levels.above[block]] - X[levels.below[block]]
         varies |= np.any(differences != 0, axis=0)
-        columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], T[used])
+        columns[:, block], size[block] = _columns(differences, problem.margin, levels.steps[block], system[used])
         single[block, :d] = columns[:d, block].T
     sides, counted = problem.sides, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
+    slack, roots, conflicts = SLACK * problem.reach * size, _roots(problem, T, used, varies), _no_conflicts(d + 1)
+    if objectives > 0:
+        reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
+        conflicts = conflicting_pairs(columns, slack, reach, levels.above, levels.below, objectives)
     space = Space(
         **{**tables, "price": tables["price"][used]},
         columns=columns,
-        slack=SLACK * problem.reach * size,
+        slack=slack,
         single=single,
-        T=np.ascontiguousarray(T),
+        T=np.ascontiguousarray(system),
         A=np.ascontiguousarray(sides.A[:, used]),
         # room for products that underflow
         b=sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
         support=most,
         error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
-        fixed=True,
+        fixed=T is None,
         sparse=problem.C > 0 or most < d,
         integer=problem.integer is not None,
-        conflicts=ConflictingPairs.none(d + 1),
+        conflicts=conflicts,
     )
-    return space, varies
+    return space, roots
 
 
 def _columns(
@@ -411,29 +394,6 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
     return roots
 
 
-def box_around(searchable: Searchable, problem: Problem, w: FloatArray, width: float) -> Boxes:
-    """Return the box of half-width `width` around weights, cut at the cube and, where length is free, on its face."""
-    space = searchable.space
-    d = space.T.shape[1]
-    x = np.linalg.solve(space.T, w)
-    box = searchable.roots.rows(slice(0, 1))
-    box.used[0, :d] = ~problem.counted  # all boxes count the weights of free columns as used
-    face = scalable(problem)
-    if face:
-        x /= np.max(np.abs(x))
-    box.low[0, :d], box.high[0, :d] = np.maximum(x - width, -1), np.minimum(x + width, 1)
-    if face:
-        j = int(np.argmax(np.abs(x)))
-        box.low[0, j] = box.high[0, j] = np.sign(x[j])
-        box.used[0, j] = 1
-    for j in problem.required:
-        if x[j] > 0:
-            box.low[0, j] = max(box.low[0, j], problem.least_required)
-        else:
-            box.high[0, j] = min(box.high[0, j], -problem.least_required)
-    return box
-
-
 def conflicting_pairs(
     columns: FloatArray, slack: FloatArray, reach: float, above: IndexArray, below: IndexArray, objectives: int = 1
 ) -> ConflictingPairs:
@@ -451,7 +411,7 @@ def conflicting_pairs(
     d, pairs = columns.shape[0] - 1, columns.shape[1]
     most = objectives * (tuning.CONFLICT_PAIRS_WIDE if d > tuning.CONFLICT_WIDE else tuning.CONFLICT_PAIRS)
     if pairs < 2 or pairs > most:
-        return ConflictingPairs.none(d + 1)
+        return _no_conflicts(d + 1)
     # a pair with a larger margin than that is lost anyway
     norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
     units = columns / norm
@@ -467,6 +427,11 @@ def conflicting_pairs(
         # away from 0 by more than the rounding to single precision
         np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
     )
+
+
+def _no_conflicts(columns: int) -> ConflictingPairs:
+    one, other = np.zeros((2, 0), np.int32)
+    return ConflictingPairs(np.zeros((columns, 0), np.float32), one, other, np.zeros(0, np.float32))
 
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
