@@ -6,13 +6,9 @@ or by mistake in 5 % of the looks at others. Each query was shown once, so that 
 value is the mean NDCG by true relevance on 2,000 new queries; each seed is another draw of queries and clicks.
 
 ``lightgbm, position`` and ``xgboost, unbiased`` are the libraries' own ways to learn the bias with the ranker.
-
-    python -m scripts.bench_clicks --docs
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 
@@ -20,14 +16,14 @@ from ltr import gbdt
 from ltr.clicks import fit_with_position_bias
 from ltr.metrics import ndcg
 from ltr.rankers import SurrogateRanker
-from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, pivot, table
 
 _FORMS = (
     *("linear, no weights", "linear, joint", "linear, true weights"),
     *("lightgbm, no weights", "lightgbm, joint", "lightgbm, true weights", "lightgbm, position"),
     *("xgboost, no weights", "xgboost, unbiased"),
 )
-_SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 3000)]
+_SETTINGS = grid(bias=(1, 2), queries=(300, 3000))
 _SEEDS, _ROWS = 10, 10
 _TREES: Json = {"n_estimators": 100, "learning_rate": 0.05, "num_leaves": 8}
 
@@ -107,19 +103,11 @@ def _measured(form: str, bias: int, queries: int, seed: int) -> float:
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the table of the means over seeds."""
-    columns = {f"1/k{'²' * (one['bias'] == 2)}, {one['queries']}": one for one in _SETTINGS}
-    shown = table(records, {"form": "ranker"}, columns, lambda found: f"{np.mean(found[0]['ndcg']):.3f}")
+    settings = {f"1/k{'²' * (one['bias'] == 2)}, {one['queries']}": one for one in _SETTINGS}
+    shown = table(records, {"form": "ranker"}, pivot(lambda own: f"{np.mean(own[0]['ndcg']):.3f}", settings))
     return {"clicks": f"{made_on(records)} Mean of {_SEEDS} seeds.\n\n{shown}\n"}
 
 
-BENCH = Bench(
-    "clicks",
-    __doc__,
-    "docs/clicks.md",
-    [{"form": form, **one} for form in _FORMS for one in _SETTINGS],
-    measure,
-    tables,
-)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_REQUESTS = grid(form=_FORMS, bias=(1, 2), queries=(300, 3000))
+_QUICK = {"form": ["linear, no weights", "linear, joint"], "queries": ["300"]}
+BENCH = Bench("clicks", "docs/clicks.md", _REQUESTS, _QUICK, measure, tables)

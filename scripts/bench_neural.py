@@ -17,15 +17,12 @@ LTR_MQ2008 names: it has Fold1 to Fold5, with train.txt, vali.txt and test.txt; 
 the queries of the first two files.
 
 Every seed is another draw of the held-out queries, starting weights and batches.
-
-    python -m scripts.bench_neural --docs
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -41,7 +38,7 @@ from torch.nn import functional as F
 from ltr.data import load
 from ltr.data.named import load_test
 from ltr.metrics import normalized_rank_statistic
-from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table, with_error
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, pivot, table, value, with_error
 from trainers.config import parse_config
 from trainers.run.experiment import run_experiment
 
@@ -243,36 +240,35 @@ def measure(form: str, data: str, seed: int) -> Json:
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the means over seeds by loss, and those of the default config and of boosters."""
 
-    def by_loss(found: list[Json]) -> str:
-        loss, kept = found[0]["loss"].strip("`"), [one["ndcg"] for one in found]
-        keys = [key for key in kept[0] if key in (loss, *(f"{loss} {hidden}" for hidden in _WIDTHS))]
-        values = [[one[key] for one in kept] for key in keys]
+    def by_loss(own: list[Json]) -> str:
+        loss = own[0]["loss"].strip("`")
+        keys = [key for key in own[0]["ndcg"] if key in (loss, *(f"{loss} {hidden}" for hidden in _WIDTHS))]
+        values = [[one["ndcg"][key] for one in own] for key in keys]
         return with_error(max(values, key=np.mean)) if values else "-"
 
-    def whole(found: list[Json]) -> str:
-        return with_error([one["ndcg"][one["form"]] for one in found])
+    def whole(own: list[Json]) -> str:
+        return with_error([one["ndcg"][one["form"]] for one in own])
 
-    def seconds(found: list[Json]) -> str:
-        forms = dict.fromkeys(one["form"] for one in found)
-        return ", ".join(f"{np.mean([one['seconds'] for one in found if one['form'] == form]):.2g}" for form in forms)
+    def seconds(own: list[Json]) -> str:
+        forms = dict.fromkeys(one["form"] for one in own)
+        return ", ".join(f"{np.mean([one['seconds'] for one in own if one['form'] == form]):.2g}" for form in forms)
 
     head = f"{made_on(records)} Mean over seeds and its standard error.\n\n"
     by_form = [one | {"loss": f"`{loss}`"} for one in records if one["form"] in _FORMS for loss in _LOSSES]
     of_whole = [one for one in records if one["form"] in (_DEFAULT, *_BOOSTERS)]
-    first = table(by_form, {"data": "data", "loss": "loss"}, {form: {"form": form} for form in _FORMS}, by_loss)
-    columns = {form: {"form": form} for form in (_DEFAULT, *_BOOSTERS)}
-    more = {"rows": lambda found: str(found[0]["rows"]), "processor seconds": seconds}
-    return {"neural": head + first, "boosters": head + table(of_whole, {"data": "data"}, columns, whole, more)}
+    losses = pivot(by_loss, {form: {"form": form} for form in _FORMS})
+    methods = pivot(whole, {form: {"form": form} for form in (_DEFAULT, *_BOOSTERS)})
+    methods = {"rows": value("rows"), **methods, "processor seconds": seconds}
+    return {
+        "neural": head + table(by_form, {"data": "data", "loss": "loss"}, losses),
+        "boosters": head + table(of_whole, {"data": "data"}, methods),
+    }
 
 
 _REQUESTS = [
-    {"form": form, "data": data, "seed": seed}
-    for data in _DATA
-    for form in (*_FORMS, _DEFAULT, *_BOOSTERS)
-    for seed in range(_SEEDS)
-    if data != "mq2008" or form not in _FORMS
+    request
+    for request in grid(data=_DATA, form=(*_FORMS, _DEFAULT, *_BOOSTERS), seed=range(_SEEDS))
+    if request["data"] != "mq2008" or request["form"] not in _FORMS
 ]
-BENCH = Bench("neural", __doc__, "docs/neural.md", _REQUESTS, measure, tables)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"data": ["lightgbm_lambdarank"], "form": ["LightGBM", "XGBoost"]}
+BENCH = Bench("neural", "docs/neural.md", _REQUESTS, _QUICK, measure, tables)

@@ -1,8 +1,8 @@
-"""The paper's published values, read from CSV, beside those of a sweep.
+"""The paper's published values, read from ``configs/paper/published.csv``, beside those of a sweep.
 
 The columns are ``data, method, varied, half, mean, std, note``. ``varied`` holds the options that tell a variant of the
-method, such as ``exact.top_k=50;exact.margin=0.001``; ``half`` is ``train`` or ``test``; ``std`` and ``note`` may be
-empty. A line without a mean is a note. Lines before the header that begin with ``#`` name the source.
+method, such as ``exact.top_k=50;exact.margin=0.001``; ``half`` is ``train`` or ``test``. A line without a mean is a
+note. Lines before the header that begin with ``#`` name the source.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from scripts._bench import ROOT
 from trainers.report.evidence import Evidence, Series, SweepTable, Variant
+
+PUBLISHED = ROOT / "configs" / "paper" / "published.csv"
 
 
 @dataclass(frozen=True)
@@ -29,18 +31,17 @@ class Published:
     variant: Variant  # the method and its options
     part: str  # ``train`` or ``test``
     mean: float  # mean over splits
-    std: float  # standard deviation over splits, NaN where it is unknown
+    std: float  # standard deviation over splits
 
 
-def read_published(path: Path) -> list[Published]:
+def read_published(path: Path = PUBLISHED) -> list[Published]:
     """Read published values."""
-    values = []
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    values = []
     for line in csv.DictReader(lines):
         if line["mean"]:
             variant = Variant(line["method"], tuple(_option(text) for text in line["varied"].split(";") if text))
-            spread = float(line["std"] or math.nan)
-            values.append(Published(line["data"], variant, line["half"], float(line["mean"]), spread))
+            values.append(Published(line["data"], variant, line["half"], float(line["mean"]), float(line["std"])))
     return values
 
 
@@ -52,16 +53,11 @@ def _option(text: str) -> tuple[str, Any]:
 
 
 def beside(evidence: Evidence, published: Sequence[Published]) -> dict[str, int]:
-    """Count the values, those found in the sweep, those of them with a deviation, and those that differ by less."""
-    found: list[tuple[Published, float]] = []
-    for value in published:
-        if (series := _counterpart(value, evidence.tables)) is not None:
-            own = series.values(value.part, evidence.statistic)
-            if not np.isnan(own).all():
-                found.append((value, float(np.nanmean(own))))
-    known = [(value, own) for value, own in found if not math.isnan(value.std)]
-    within = sum(abs(own - value.mean) <= value.std for value, own in known)
-    return {"all": len(published), "found": len(found), "known": len(known), "within": within}
+    """Count the values, those found in the sweep, and those that differ by at most their deviation."""
+    pairs = [(value, _counterpart(value, evidence.tables)) for value in published]
+    found = [(value, series.values(value.part, evidence.statistic)) for value, series in pairs if series is not None]
+    within = sum(abs(float(np.nanmean(own)) - value.mean) <= value.std for value, own in found)
+    return {"all": len(published), "found": len(found), "within": within}
 
 
 def _counterpart(value: Published, tables: Sequence[SweepTable]) -> Series | None:

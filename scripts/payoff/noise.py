@@ -3,24 +3,19 @@
 Every ranker orders new rows like chance, so that the expected gain of any correction is 0. Two tables of 200 rows: rows
 that are independent, and 40 patients with five similar rows each, of which the fit is not told. The gain that comes is
 measured on 20 new lists of 200 independent rows: its mean, and whether the interval holds that of the first list.
-
-    python -m scripts.payoff.noise --docs
 """
 
 from __future__ import annotations
 
-import sys
 import warnings
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ltr.exact import Limits
 from ltr.metrics import rank_statistic
 from ltr.rankers import ExactRanker, TwoStageRanker
-from scripts._bench import Bench, Json, with_error
-from trainers.tables import markdown_table
+from scripts._bench import Bench, Cell, IntArray, Json, grid, pivot, table, with_error
 
 TABLES = ("independent rows", "five similar rows of each patient")
 FITS = 200
@@ -50,28 +45,33 @@ def measure(table: str, seed: int) -> Json:
     return found | {"came": float(np.mean(came)), "first": came[0]}
 
 
-def _labels(rng: np.random.Generator) -> NDArray[np.int64]:
+def _labels(rng: np.random.Generator) -> IntArray:
     return (rng.random(_ROWS) < _POSITIVES).astype(np.int64)
 
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the table of the records: what holds, and where it reranks, what is estimated, promised, and comes."""
-    rows = []
-    for name in TABLES:
-        found = [one for one in records if one["table"] == name]
-        if moved := [one for one in found if one["reranks"]]:
-            held = [f"{np.mean([c['low'] <= c['first'] <= c['high'] for c in some]):.0%}" for some in (found, moved)]
-            estimated, promised = (f"{np.mean([one[key] for one in moved]):+.3f}" for key in ("gain", "expected"))
-            mean = with_error([one["came"] for one in moved], "{:+.3f}")
-            rows.append([name, str(len(found)), held[0], str(len(moved)), held[1], estimated, promised, mean])
-    header = ["rows", "fits", "held", "reranked", "held there", "estimated", "promised", "came"]
-    return {"payoff-noise": markdown_table(header, rows, left=1)}
+
+    def held(own: list[Json]) -> str:
+        return f"{np.mean([one['low'] <= one['first'] <= one['high'] for one in own]):.0%}"
+
+    def mean(field: str) -> Cell:
+        return lambda own: f"{np.mean([one[field] for one in own]):+.3f}"
+
+    moved: dict[str, Cell] = {
+        "reranked": lambda own: str(len(own)),
+        "held there": held,
+        "estimated": mean("gain"),
+        "promised": mean("expected"),
+        "came": lambda own: with_error([one["came"] for one in own], "{:+.3f}"),
+    }
+    columns: dict[str, Cell] = {"fits": lambda own: str(len(own)), "held": held}
+    for heading, cell in moved.items():
+        columns |= pivot(cell, {heading: {"reranks": True}})
+    return {"payoff-noise": table(records, {"table": "rows"}, columns)}
 
 
+_REQUESTS = grid(seed=range(FITS), table=TABLES)
 BENCH = Bench(
-    "noise", __doc__, "docs/payoff.md", [{"table": table, "seed": seed} for seed in range(FITS) for table in TABLES],
-    measure, tables, kept="docs/payoff/noise.jsonl",
-)  # fmt: skip
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+    "noise", "docs/payoff.md", _REQUESTS, {"seed": ["0", "1", "2"]}, measure, tables, kept="docs/payoff/noise.jsonl"
+)

@@ -1,7 +1,7 @@
-"""The methods that are compared, and what each does on one split of a table, one record of JSON.
+"""How `AutoRanker` and the methods that analysts use rank new rows: each method on one split of a table.
 
 Every peer chooses its options by cross-validation in five parts, by average precision, or by NDCG@10 of lists. A record
-has these fields:
+in ``docs/answer/results.jsonl`` has these fields; the files of `LTR_DATA` are needed to add some:
 
 ==========================  ==========================================================================================
 `table`, `split`, `ranker`  what it is about
@@ -21,10 +21,9 @@ Among tied scores, measures are those to expect if ties are broken at random.
 from __future__ import annotations
 
 import importlib
-import itertools
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,11 +39,10 @@ from threadpoolctl import threadpool_limits
 from ltr.data import Dataset
 from ltr.metrics import ndcg
 from ltr.rankers import AutoRanker
-from scripts._bench import FloatArray, Json
-from scripts.answer.tables import BY_NAME, TABLES
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, take
+from scripts.answer.report import AUTO, LISTWISE, LOGISTIC, SHARES, texts
+from scripts.answer.tables import BY_NAME, LISTS, TABLES
 
-AUTO, LOGISTIC, LISTWISE = "AutoRanker", "logistic regression", "LightGBM lambdarank"
-SHARES = {"5%": 0.05, "10%": 0.1}
 TREES, ROUNDS, FOLDS = 500, 150, 5
 
 
@@ -52,20 +50,19 @@ TREES, ROUNDS, FOLDS = 500, 150, 5
 class Peer:
     """A method with the grid from which cross-validation takes its options."""
 
-    package: str  # the module of the class
-    kind: str  # name of the class
+    kind: str  # the class, after its module and a colon
     fixed: Json  # options that are not chosen
-    grid: Mapping[str, Sequence[object]]  # values of each option that is chosen, by cross-validation if several
-    lists: str | None = None  # how `fit` learns what the lists are: ``group`` (sizes), ``qid`` or ``group_id``
+    grid: Json  # values of each option that is chosen, by cross-validation if several
+    lists: str = ""  # how `fit` learns what the lists are: ``group`` (sizes), ``qid`` or ``group_id``
     quick: Json = field(default_factory=dict)  # further options in cross-validation alone
 
     def fit(self, options: Json, train: Dataset, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the estimator fitted to rows, which follow each other by list."""
-        kind = getattr(importlib.import_module(self.package), self.kind)
-        model = kind(**{**self.fixed, **options}, random_state=seed)
-        if self.kind == "LogisticRegression":
+        module, _, kind = self.kind.partition(":")
+        model = getattr(importlib.import_module(module), kind)(**{**self.fixed, **options}, random_state=seed)
+        if kind == "LogisticRegression":
             model = make_pipeline(StandardScaler(), model)
-        if self.lists is None:
+        if not self.lists:
             return model.fit(train.X, train.y)
         qid = np.zeros(train.n, dtype=np.int64) if train.qid is None else train.qid
         sizes = np.unique(qid, return_counts=True)[1]
@@ -73,10 +70,9 @@ class Peer:
 
     def tuned(self, train: Dataset, seed: int) -> tuple[Any, Json]:
         """Return the estimator with the best options of the grid, and these options."""
-        every = [dict(zip(self.grid, chosen, strict=True)) for chosen in itertools.product(*self.grid.values())]
-        best = every[0]
-        if len(every) > 1:
-            parts = [[_rows(train, at) for at in part] for part in _folds(train, seed)]
+        best, *others = every = grid(**self.grid)
+        if others:
+            parts = [[take(train, at) for at in part] for part in _folds(train, seed)]
             values = []
             for options in every:
                 models = [(self.fit(options | self.quick, learn, seed), held) for learn, held in parts]
@@ -89,51 +85,40 @@ _RATES: Json = {"learning_rate": [0.03, 0.1]}
 _LEAVES: Json = {**_RATES, "num_leaves": [4, 16]}
 _DEPTHS: Json = {**_RATES, "max_depth": [2, 5]}
 _CAT_DEPTHS: Json = {"learning_rate": [0.05, 0.15], "max_depth": [2, 5]}  # one split per level: weaker trees
+_LINEAR: Json = {"max_iter": 2_000}
 _FOREST: Json = {"n_estimators": TREES, "n_jobs": 1}
 _HISTOGRAM: Json = {"max_iter": ROUNDS, "min_samples_leaf": 10, "l2_regularization": 1.0, "early_stopping": False}
 _LIGHTGBM: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "verbose": -1}
 _LIGHTGBM |= {"min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 0.8}
 _XGBOOST: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "subsample": 0.8, "colsample_bytree": 0.8}
 _CATBOOST: Json = {"n_estimators": ROUNDS, "thread_count": 1, "verbose": False, "allow_writing_files": False}
+# one list of all rows, of which LightGBM takes at most 10,000; pairs have a row among the first of the truncation
+_TRUNCATED: Json = {**_LEAVES, "lambdarank_truncation_level": [30, 10_000]}
+_CHOSEN_C: Json = {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
+_FEWER: Json = {"n_estimators": min(TREES, 200)}
+_HIST = "sklearn.ensemble:HistGradientBoostingClassifier"
 
 PEERS: Mapping[str, Peer] = {
-    LOGISTIC: Peer("sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [1.0]}),
-    f"{LOGISTIC}, chosen C": Peer(
-        "sklearn.linear_model", "LogisticRegression", {"max_iter": 2_000}, {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
-    ),
+    LOGISTIC: Peer("sklearn.linear_model:LogisticRegression", _LINEAR, {"C": [1.0]}),
+    f"{LOGISTIC}, chosen C": Peer("sklearn.linear_model:LogisticRegression", _LINEAR, _CHOSEN_C),
     "random forest": Peer(
-        "sklearn.ensemble",
-        "RandomForestClassifier",
-        _FOREST,
-        {"min_samples_leaf": [1, 5]},
-        quick={"n_estimators": min(TREES, 200)},
+        "sklearn.ensemble:RandomForestClassifier", _FOREST, {"min_samples_leaf": [1, 5]}, quick=_FEWER
     ),
-    "HistGradientBoosting": Peer(
-        "sklearn.ensemble", "HistGradientBoostingClassifier", _HISTOGRAM, {**_RATES, "max_leaf_nodes": [4, 16]}
-    ),
-    "LightGBM": Peer("lightgbm", "LGBMClassifier", _LIGHTGBM, _LEAVES),
-    # one list of all rows, of which LightGBM takes at most 10,000; pairs have a row among the first of the truncation
-    LISTWISE: Peer(
-        "lightgbm", "LGBMRanker", _LIGHTGBM, {**_LEAVES, "lambdarank_truncation_level": [30, 10_000]}, "group"
-    ),
-    "XGBoost": Peer("xgboost", "XGBClassifier", _XGBOOST, _DEPTHS),
-    "CatBoost": Peer("catboost", "CatBoostClassifier", _CATBOOST, _CAT_DEPTHS),
+    "HistGradientBoosting": Peer(_HIST, _HISTOGRAM, {**_RATES, "max_leaf_nodes": [4, 16]}),
+    "LightGBM": Peer("lightgbm:LGBMClassifier", _LIGHTGBM, _LEAVES),
+    LISTWISE: Peer("lightgbm:LGBMRanker", _LIGHTGBM, _TRUNCATED, "group"),
+    "XGBoost": Peer("xgboost:XGBClassifier", _XGBOOST, _DEPTHS),
+    "CatBoost": Peer("catboost:CatBoostClassifier", _CATBOOST, _CAT_DEPTHS),
 }
 """Methods for one list."""
-
 PEERS_OF_LISTS: Mapping[str, Peer] = {
-    LISTWISE: Peer("lightgbm", "LGBMRanker", _LIGHTGBM, _LEAVES, "group"),
-    "XGBoost rank:ndcg": Peer("xgboost", "XGBRanker", {**_XGBOOST, "objective": "rank:ndcg"}, _DEPTHS, "qid"),
+    LISTWISE: Peer("lightgbm:LGBMRanker", _LIGHTGBM, _LEAVES, "group"),
+    "XGBoost rank:ndcg": Peer("xgboost:XGBRanker", {**_XGBOOST, "objective": "rank:ndcg"}, _DEPTHS, "qid"),
     "CatBoost YetiRank": Peer(
-        "catboost", "CatBoostRanker", {**_CATBOOST, "loss_function": "YetiRank"}, _CAT_DEPTHS, "group_id"
+        "catboost:CatBoostRanker", {**_CATBOOST, "loss_function": "YetiRank"}, _CAT_DEPTHS, "group_id"
     ),
 }
 """Methods for lists by query."""
-
-
-def rankers_of(table: str) -> list[str]:
-    """Return the names of what is measured on a table, the baseline first."""
-    return [*(PEERS if BY_NAME[table] in TABLES else PEERS_OF_LISTS), AUTO]
 
 
 def measure(table: str, split: int, ranker: str) -> Json:
@@ -200,15 +185,11 @@ def scores_of(model: Any, X: FloatArray) -> FloatArray:  # noqa: ANN401 (any est
     return np.asarray(model.predict(X), dtype=np.float64)
 
 
-def _folds(train: Dataset, seed: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _folds(train: Dataset, seed: int) -> list[tuple[IntArray, IntArray]]:
     if train.qid is not None:
         return list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(train.X, train.y, train.qid))
     parts = max(2, min(FOLDS, train.n_pos, train.n - train.n_pos))
     return list(StratifiedKFold(parts, shuffle=True, random_state=seed).split(train.X, train.y))
-
-
-def _rows(data: Dataset, at: NDArray[np.int64]) -> Dataset:
-    return Dataset(data.name, data.X[at], data.y[at], data.feature_names, None if data.qid is None else data.qid[at])
 
 
 def _quality(scores: FloatArray, held: Dataset) -> float:
@@ -218,3 +199,9 @@ def _quality(scores: FloatArray, held: Dataset) -> float:
     given = torch.from_numpy(scores), torch.from_numpy(np.asarray(held.y, dtype=np.float64))
     found = ndcg(*given, qid=torch.from_numpy(held.qid), k=10, gain="exp2", ties="average")
     return round(float(found.nanmean()), 6)
+
+
+_REQUESTS = grid(split=range(20, 30), table=[one.name for one in TABLES], ranker=[*PEERS, AUTO])
+_REQUESTS += grid(split=range(20, 30), table=[one.name for one in LISTS], ranker=[*PEERS_OF_LISTS, AUTO])
+_QUICK = {"table": ["pima", "wine", "travellers"], "split": ["25"], "ranker": [AUTO, LOGISTIC, LISTWISE]}
+BENCH = Bench("answer", "docs/answer.md", _REQUESTS, _QUICK, measure, texts, kept="docs/answer/results.jsonl")
