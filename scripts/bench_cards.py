@@ -173,7 +173,7 @@ def risk(X: pd.DataFrame, y: IntArray, k: int) -> Json:
     problem = RiskProblem(features, y, points=_POINTS, max_nonzeros=k)
     limits, began = Limits(time_limit=_PATIENCE * _SECONDS), time.process_time()
     found = solve(problem, limits=limits, should_stop=lambda: time.process_time() - began > _SECONDS)
-    how = {"seconds": time.process_time() - began, "gap": found.gap}
+    how = {"seconds": time.process_time() - began, "percent": 100 * found.gap}
     ranked = CardProblem(features, y, points=_POINTS, max_nonzeros=k)
     best = solve(ranked, CardSearch(threads=2), Limits(time_limit=_SECONDS))
     how |= {"auc": ranked.statistic_value(found.weights / _POINTS)}
@@ -212,10 +212,15 @@ def _optimal(own: list[Json]) -> str:
 def tables(records: list[Json]) -> dict[str, str]:
     """Return all tables of which there are records."""
     found = [{"k": r["k"], "size": f"{r['data']}, {r['rows']:,} rows, {r['columns']} columns", **r} for r in records]
-    rows, bounds = {"size": "data", "k": "k"}, {"bound": value("bound")}
+    rows, bounds = {"size": "data", "k": "k"}, {"bound": value("bound", "{:.5f}")}
     seconds = {"processor seconds": value("seconds", "{:.1f}")}
-    proofs = {"AUC": value("value"), **bounds, **seconds, "sets listed": value("nodes", "{:,}")}
-    risks = {"log loss": value("value"), **bounds, "gap": lambda own: f"{100 * own[0]['gap']:.1f} %", **seconds}
+    proofs = {"AUC": value("value", "{:.5f}"), **bounds, **seconds, "sets listed": value("nodes", "{:,}")}
+    risks = {
+        "log loss": value("value", "{:.5f}"),
+        **bounds,
+        "gap": value("percent", "{:.1f} %"),
+        **seconds,
+    }
     risks |= {"AUC of this card": value("auc", "{:.4f}"), "best AUC": value("best", "{:.4f}", "not proven")}
     halved = {
         name: [r for r in found if "split" in r and r["data"] in names]

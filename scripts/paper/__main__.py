@@ -20,8 +20,8 @@ import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from scripts._bench import ROOT
-from scripts.paper import experiments, theorem1, theorem2
-from scripts.paper.published import beside, read_published
+from scripts.paper import experiments
+from scripts.paper.theorems import theorems
 from trainers.files import write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
@@ -33,21 +33,9 @@ from trainers.report.wording import counted, decided, listed, resolution_text, s
 _MINUS = "−"
 
 
-def theorems() -> dict[str, Any]:
-    """Compute everything that the page says about the theorems; this takes about a minute."""
-    print("computing the theorems", file=sys.stderr)
-    return {
-        "theorem1": theorem1.first_theorem(),
-        "ranks": theorem2.rank_definitions(),
-        "theorem2": theorem2.second_theorem(),
-        "lemma": theorem2.lemma_one(),
-        "areas": theorem2.areas_agree(),
-    }
-
-
 def render(results: SweepResults, computed: dict[str, Any]) -> tuple[str, dict[Picture, str]]:
     """Fill in the template; return the text, and its pictures with their file names."""
-    evidence, published = Evidence(results), read_published()
+    evidence, published = Evidence(results), experiments.read_published()
     names = file_names(gain_pictures(evidence))
     places = {picture: f"paper/figures/{name}" for picture, name in names.items()}
 
@@ -74,7 +62,7 @@ def render(results: SweepResults, computed: dict[str, Any]) -> tuple[str, dict[P
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
         "more": experiments.more_time(evidence),
-        "published": beside(evidence, published),
+        "published": experiments.beside(evidence, published),
     }
     text = environment.get_template("page.md.jinja").render(context | computed)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", names

@@ -7,10 +7,15 @@ Friedman's. Every family of tests is adjusted as a whole.
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import itertools
+import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,12 +23,11 @@ import scipy
 
 from ltr.metrics.comparison import holm
 from ltr.statistics import RankStatistic
-from scripts._bench import FloatArray
-from scripts.paper.published import Published
+from scripts._bench import ROOT, FloatArray
 from trainers.config import EXACT
 from trainers.files import Json
 from trainers.records import nothing_proven
-from trainers.report.evidence import BASE, PARTS, Evidence, Lengths, Series, mean_of, proven
+from trainers.report.evidence import BASE, PARTS, Evidence, Lengths, Series, SweepTable, Variant, mean_of, proven
 from trainers.report.paired import ALPHA, Paired, family
 from trainers.report.wording import Pair, gap_text, listed, p_equals, percent, share
 
@@ -31,6 +35,63 @@ _DIGITS = 10  # digits of a value that count in a ranking
 _TOLERANCE = 1e-9  # differences of values that are rounding
 _LOGARITHMS = ("dcg", "dcg(base=e)")
 _STAND_INS = ("roc_flexibility",)  # data whose number of positives is not the paper's
+
+
+# --- published values ---------------------------------------------------------------------------------------------
+
+PUBLISHED = ROOT / "configs" / "paper" / "published.csv"
+"""Its columns are ``data, method, varied, half, mean, std, note``. ``varied`` holds the options of a variant, such as
+``exact.top_k=50;exact.margin=0.001``. A line without a mean is a note, and so are the first ones."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published value."""
+
+    data: str  # name of the data set
+    variant: Variant  # the method and its options
+    part: str  # ``train`` or ``test``
+    mean: float  # mean over splits
+    std: float  # standard deviation over splits
+
+
+def read_published(path: Path = PUBLISHED) -> list[Published]:
+    """Read published values."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    values = []
+    for line in csv.DictReader(lines):
+        if line["mean"]:
+            variant = Variant(line["method"], tuple(_option(text) for text in line["varied"].split(";") if text))
+            values.append(Published(line["data"], variant, line["half"], float(line["mean"]), float(line["std"])))
+    return values
+
+
+def _option(text: str) -> tuple[str, Any]:
+    key, _, value = text.partition("=")
+    with contextlib.suppress(ValueError):
+        return key.strip(), json.loads(value)
+    return key.strip(), value
+
+
+def beside(evidence: Evidence, published: Sequence[Published]) -> dict[str, int]:
+    """Count the values, those found in the sweep, and those that differ by at most their deviation."""
+    pairs = [(value, _counterpart(value, evidence.tables)) for value in published]
+    found = [(value, series.values(value.part, evidence.statistic)) for value, series in pairs if series is not None]
+    within = sum(abs(float(np.nanmean(own)) - value.mean) <= value.std for value, own in found)
+    return {"all": len(published), "found": len(found), "within": within}
+
+
+def _counterpart(value: Published, tables: Sequence[SweepTable]) -> Series | None:
+    """Return the series that agrees in all options the value names and varies no other option."""
+    wanted = dict(value.variant.varied)
+    for table in tables:
+        for variant, series in table.rows.get(value.data, {}).items():
+            if variant.method != value.variant.method or any(wanted.get(key) != own for key, own in variant.varied):
+                continue
+            options = [record["options"] for record in series.records.values()]
+            if all(o.get(key.rpartition(".")[2]) == asked for o in options for key, asked in wanted.items()):
+                return series
+    return None
 
 
 def logarithm(evidence: Evidence, published: Sequence[Published]) -> dict[str, int]:
@@ -47,6 +108,9 @@ def logarithm(evidence: Evidence, published: Sequence[Published]) -> dict[str, i
         found["beyond"] += any(mean > two for mean, (two, _) in values)
         found["natural"] += any(mean > e for mean, (_, e) in values)
     return found
+
+
+# --- against the base ranker --------------------------------------------------------------------------------------
 
 
 def gain(evidence: Evidence) -> dict[str, Any]:
@@ -85,6 +149,9 @@ def _against_best(evidence: Evidence) -> tuple[dict[Pair, Series], dict[Pair, Pa
         ]
         best[pair] = max(candidates, key=lambda found: mean_of(found.values("test", evidence.statistic)))
     return best, family({pair: evidence.compare(evidence.main[pair], one, "test") for pair, one in best.items()})
+
+
+# --- over data sets -----------------------------------------------------------------------------------------------
 
 
 def over_data_sets(evidence: Evidence) -> dict[str, str]:
@@ -139,6 +206,9 @@ def ranked_bases(evidence: Evidence) -> str:
         f"The best mean rank is that of {names[best]} ({ranks[best]:.1f}), "
         f"the worst that of {names[worst]} ({ranks[worst]:.1f}){'' if differ else '; that may be chance'}."
     )
+
+
+# --- a larger K, and more time ------------------------------------------------------------------------------------
 
 
 def larger(evidence: Evidence) -> dict[str, Any]:

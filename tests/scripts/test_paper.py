@@ -10,24 +10,22 @@ from hypothesis import strategies as st
 
 from ltr.data import Dataset, theorem1
 from ltr.exact import Status
-from scripts.paper.theorem1 import (
+from scripts.paper.theorems import (
     CLAIMS,
     CONVEX,
-    moved,
-    preferred,
-    solve_exactly,
-    trained,
-)
-from scripts.paper.theorem2 import (
     COUNTEREXAMPLES,
     FAMILIES,
     LABELS,
     PRINTED,
     SCORES,
     instances,
+    moved,
+    preferred,
     ranks_of,
     settle,
+    solve_exactly,
     tally,
+    trained,
     values_of,
 )
 from tests.reference import cell_optimum

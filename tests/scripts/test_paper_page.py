@@ -5,7 +5,7 @@ import re
 import pytest
 
 from scripts.paper import __main__ as paper
-from scripts.paper.theorem2 import lemma_one, rank_definitions, second_theorem
+from scripts.paper.theorems import CLAIMS, lemma_one, rank_definitions, second_theorem, theorem1
 from tests.paths import ROOT
 from trainers.records import read_sweep
 
@@ -14,10 +14,10 @@ DOCS = ROOT / "docs"
 
 @pytest.mark.slow  # theorems and pictures
 def test_the_page_is_that_of_the_results_beside_it(monkeypatch, tmp_path):
-    theorem1 = {
-        "data": paper.theorem1.theorem1(0),
+    first = {
+        "data": theorem1(0),
         "draws": 3,
-        "claims": paper.theorem1.CLAIMS,
+        "claims": CLAIMS,
         "right": 8,
         "ends": [9, 9],
         "convex": 9,
@@ -26,7 +26,7 @@ def test_the_page_is_that_of_the_results_beside_it(monkeypatch, tmp_path):
         "areas": [0.9708, 0.02921],
     }
     computed = {
-        "theorem1": theorem1,  # tested in test_paper.py
+        "theorem1": first,  # tested in test_paper.py
         "theorem2": second_theorem(lists=1),
         "ranks": rank_definitions(),
         "lemma": lemma_one(count=2),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from scripts.paper.published import beside, read_published
+from scripts.paper.experiments import beside, read_published
 from tests.paths import ROOT
 from tests.trainers.sweep_results import entry, exact, grid, record, sweep
 from trainers.config.grids import load_sweep
