@@ -78,17 +78,17 @@ def letor_like(queries: int) -> tuple[Part, Part]:
 
 def parts_of(name: str, seed: int) -> tuple[Part, Part]:
     """Return the training set and the test set of a name, of `mq2008` those of a fold."""
-    if name == "mq2008":
-        if "LTR_MQ2008" not in os.environ:
-            raise ImportError("LTR_MQ2008 does not name the folder of MQ2008")
-        fold = Path(os.environ["LTR_MQ2008"], f"Fold{seed % 5 + 1}")
-        files = [str(fold / f"{part}.txt") for part in ("train", "vali", "test")]
-        found = load_svmlight_files(files, query_id=True)
-        parts = [(found[at].toarray(), found[at + 1].astype(np.int64), found[at + 2]) for at in (0, 3, 6)]
-        return tuple(np.concatenate(both) for both in zip(*parts[:2], strict=True)), parts[2]  # type: ignore[return-value]
-    if name.startswith("letor_like_"):
-        return letor_like(int(name.removeprefix("letor_like_")))
-    return tuple((data.X, data.y, data.qid) for data in (load(name), load_test(name)))  # type: ignore[return-value, union-attr]
+    if name == "letor_like_200":
+        return letor_like(200)
+    if name != "mq2008":
+        train, test = load(name), load_test(name)
+        return (train.X, train.y, train.qid), (test.X, test.y, test.qid)
+    if "LTR_MQ2008" not in os.environ:
+        raise ImportError("LTR_MQ2008 does not name the folder of MQ2008")
+    fold = Path(os.environ["LTR_MQ2008"], f"Fold{seed % 5 + 1}")
+    found = load_svmlight_files([str(fold / f"{part}.txt") for part in ("train", "vali", "test")], query_id=True)
+    train, held, test = ((found[at].toarray(), found[at + 1].astype(np.int64), found[at + 2]) for at in (0, 3, 6))
+    return tuple(np.concatenate(both) for both in zip(train, held, strict=True)), test
 
 
 def ndcg(scores: FloatArray, y: IntArray, qid: IntArray) -> float:
@@ -104,7 +104,7 @@ def _held(qid: IntArray, rng: np.random.Generator) -> np.ndarray:
     return np.isin(qid, queries[: round(len(queries) / 5)])
 
 
-# the loop by hand
+# --- the loop by hand ---------------------------------------------------------------------------------------------
 
 
 def ranknet(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
@@ -118,9 +118,6 @@ def list_net(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over lists of the cross entropy of the softmax of labels and scores."""
     wanted = labels.masked_fill(~mask, -1e9).softmax(-1)
     return -(wanted * scores.masked_fill(~mask, -1e9).log_softmax(-1)).sum(-1).mean()
-
-
-_BY_HAND = {"ranknet": ranknet, "list_net": list_net}
 
 
 def by_hand(
@@ -160,9 +157,6 @@ def by_hand(
     return result
 
 
-# ltr run
-
-
 def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, float]:
     """Return the test NDCG@10 of `ltr run` for each loss, with default settings; of all methods without a scorer."""
     with tempfile.TemporaryDirectory() as folder:
@@ -182,9 +176,6 @@ def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, 
                 "exact": {"enabled": False, "statistic": "dcg@10"},
             }
         return {str(row.method): float(row.test["ndcg@10"] or 0.0) for row in run_experiment(parse_config(tree)).rows}
-
-
-# boosters
 
 
 def by_boosting(library: str, train: Part, test: Part, seed: int) -> float:
@@ -224,8 +215,8 @@ def measure(form: str, data: str, seed: int) -> Json:
     begun = time.process_time()
     if form == _HAND:
         values = {
-            f"{name} {hidden}": by_hand(train, test, loss, hidden, seed)
-            for name, loss in _BY_HAND.items()
+            f"{loss.__name__} {hidden}": by_hand(train, test, loss, hidden, seed)
+            for loss in (ranknet, list_net)
             for hidden in _WIDTHS
         }
     elif form in _BOOSTERS:

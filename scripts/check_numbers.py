@@ -1,6 +1,6 @@
 """Print the library's numbers on fixed inputs, a line each; `diff` finds what a change of the code has changed.
 
-    python scripts/check_numbers.py > before.txt           # parts of it by name: statistics, metrics, losses, ...
+    python scripts/check_numbers.py > before.txt           # a part of it: metrics, losses, training, exact
     python scripts/check_numbers.py > after.txt; diff before.txt after.txt
 
 There are losses with their gradients, metrics, surrogates after a few steps of training, exact solutions, centred
@@ -26,7 +26,6 @@ from ltr.losses import parse_loss
 from ltr.losses.parsing import LOSSES as KNOWN_LOSSES
 from ltr.metrics import evaluate
 from ltr.rankers import SurrogateRanker
-from ltr.statistics import RankStatistic
 
 Numbers = Iterator[tuple[str, Any]]
 """Names with numbers, or lists of numbers."""
@@ -39,12 +38,10 @@ LOSSES = (
     *("smooth(statistic=pauc@4)", "smooth(statistic=power(p=3))"),
 )
 BINARY_LOSSES = ("smooth(statistic=auc)", "lambda(statistic=auc)")
-STATISTICS = (
+MEASURES = (
     *("wrs", "pauc@3", "wta", "mrr", "mrr@5", "dcg", "dcg@5", "dcg(base=e)", "dcg(base=10)@7"),
     *("power(p=4)", "power(p=0.5)@4"),
-)
-MEASURES = (
-    *(*STATISTICS, "ndcg", "ndcg@5", "ndcg(gain=linear)@10", "mrr@3", "map", "precision@5", "recall@5"),
+    *("ndcg", "ndcg@5", "ndcg(gain=linear)@10", "mrr@3", "map", "precision@5", "recall@5"),
     *("statistic(mrr)", "normalized(pauc@4)", "normalized(power(p=2))", "dcg(base=e,gain=linear)@10"),
 )
 BINARY_MEASURES = ("auc", "pairwise_misranking_error")
@@ -120,17 +117,6 @@ def metrics() -> Numbers:
             yield from ((f"{title}, {ties}, {name}", value.tolist()) for name, value in values.items())
 
 
-def statistics() -> Numbers:
-    """Yield weights, best value and affine map of each statistic."""
-
-    def one(statistic: RankStatistic, n: int) -> list[Any]:
-        n_pos = max(1, n // 3)
-        return [statistic.weights(n).tolist(), statistic.best(n, n_pos), statistic.affine(n_pos, n - n // 3)]
-
-    for name in (*STATISTICS, "auc", "weights(0,0.5,0.5,1,2,3,5,8,13)"):
-        yield from ((f"{name}, n={n}", attempted(one, RankStatistic.parse(name), n)) for n in (1, 2, 9, 40))
-
-
 def training() -> Numbers:
     """Yield the weights of each surrogate after a few steps of training."""
     random = np.random.default_rng(7)
@@ -150,39 +136,25 @@ def training() -> Numbers:
 def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     """Yield the name of each problem, the problem, methods, and the largest number of nodes."""
     random = np.random.default_rng(11)
-
-    def features(n: int, d: int) -> np.ndarray:
-        return np.round(random.normal(size=(n, d)), 3)
-
-    def classes(n: int) -> np.ndarray:
-        y = (random.random(n) < 0.4).astype(np.int64)
-        y[:2] = 0, 1
-        return y
-
-    box = ("weight_space", "direct")
-    X, y = features(14, 2), classes(14)
-    yield "dcg", RerankProblem(X, y), (*box, "resolved", "local_search", "adapted"), 20_000
-    yield "dcg, C", RerankProblem(X, y, C=0.05), (*box, "resolved", "local_search"), 20_000
+    X, y = np.round(random.normal(size=(14, 2)), 3), (random.random(14) < 0.4).astype(np.int64)
+    wide, classes = np.round(random.normal(size=(24, 3)), 3), (random.random(24) < 0.4).astype(np.int64)
+    y[:2] = classes[:2] = 0, 1
+    gains, qid = random.integers(0, 4, 24).astype(np.float64), np.repeat([3, 1, 2], 8)
+    pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
+    limits = LinearConstraints([[1.0, -1.0]], [0.0])
+    box, three = ("weight_space", "direct"), ("weight_space", "direct", "local_search")
+    yield "dcg", RerankProblem(X, y), (*three, "resolved", "adapted"), 20_000
+    yield "dcg, C", RerankProblem(X, y, C=0.05), (*three, "resolved"), 20_000
     yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc"), 20_000
     yield "subrank", RerankProblem(X[:9], y[:9], "dcg", ties="subrank", C=0.01), ("weight_space", "subrank"), 20_000
-    limits = LinearConstraints([[1.0, -1.0]], [0.0])
     yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), box, 20_000
-    X, y = features(24, 3), classes(24)
-    yield "mrr, wide margin", RerankProblem(X, y, "mrr", margin=0.25), (*box, "local_search"), 3_000
-    yield "dcg(base=e), one support", RerankProblem(X, y, "dcg(base=e)", max_nonzeros=2), box, 3_000
-    yield "pauc@5, node limit", RerankProblem(X, y, "pauc@5"), box, 40
-    yield "weights(...)", RerankProblem(X, y, f"weights({','.join(str(k * k) for k in range(24))})"), box, 3_000
-    gains = random.integers(0, 4, 24).astype(np.float64)
-    qid = np.repeat([3, 1, 2], 8)
-    yield "graded", RerankProblem(X, gains, "dcg", qid=qid, gain="linear"), (*box, "local_search"), 3_000
-    short = RerankProblem(X[:10], gains[:10], "wrs", ties="subrank", gain="linear")
-    yield "graded, subrank, wrs", short, ("weight_space",), 3_000
-    mean = RerankProblem(X, gains, "dcg@4", qid=qid, normalize=True)
-    yield "normalised", mean, ("weight_space",), 3_000
-    pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
-    yield "preferences", PairwiseProblem(X[:12, :2], pairs), ("weight_space", "pairwise"), 20_000
-    weights = 1.0 + np.arange(len(pairs)) % 3
-    yield "preferences, weighted", PairwiseProblem(X[:12, :2], pairs, weights=weights, C=0.5), ("weight_space",), 20_000
+    yield "mrr, wide margin", RerankProblem(wide, classes, "mrr", margin=0.25), three, 3_000
+    yield "dcg(base=e), one support", RerankProblem(wide, classes, "dcg(base=e)", max_nonzeros=2), box, 3_000
+    yield "pauc@5, node limit", RerankProblem(wide, classes, "pauc@5"), box, 40
+    yield "graded", RerankProblem(wide, gains, "dcg", qid=qid, gain="linear"), three, 3_000
+    yield "normalised", RerankProblem(wide, gains, "dcg@4", qid=qid, normalize=True), box, 3_000
+    weighted = PairwiseProblem(wide[:12, :2], pairs, weights=1.0 + np.arange(len(pairs)) % 3, C=0.5)
+    yield "preferences, weighted", weighted, ("weight_space", "pairwise"), 20_000
 
 
 def exact() -> Numbers:
@@ -205,7 +177,7 @@ def main(names: list[str]) -> None:
     """Print the parts with the given names, by default all."""
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    for part in (statistics, metrics, losses, training, exact):
+    for part in (metrics, losses, training, exact):
         if part.__name__ in names or not names:
             for name, values in part():
                 print(f"{part.__name__}: {name}: {values!r}", flush=True)
