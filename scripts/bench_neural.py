@@ -2,21 +2,13 @@
 
 The loop by hand is what one would write in plain torch: standardised features, mini-batches of 16 padded lists, AdamW,
 dropout, a fifth of the queries held out, and the epoch kept whose NDCG@10 was best there. It has two widths, and each
-cell of the table has the better one *on the test set*, which `ltr run` does not get to see.
+cell of the table has the better one *on the test set*, which `ltr run` does not get to see. The default config is a
+path and nothing else. The boosters have their own ranking objectives, up to 2,000 trees, and stop where NDCG@10 on a
+fifth of the training queries has not risen for 50 trees.
 
-The default config is a path and nothing else: several methods, compared and blended, and the exact stage. The boosters
-of LightGBM, XGBoost and CatBoost have their own ranking objectives, up to 2,000 trees with learning rate 0.05, and stop
-where NDCG@10 on a fifth of the training queries has not risen for 50 trees. The processor seconds are those of the
-measurement without imports.
-
-The data are ``lightgbm_lambdarank`` (from LTR_DATA; 201 training queries with 300 features, 50 test queries) and lists
-in the manner of LETOR that are generated here: 46 features, grades 0 to 2, 5 to 40 rows a query, and 500 test queries.
-Half of the features are log-normal and others whole numbers or noise with outliers; the grade depends on hidden
-quantities by steps, products and absolute values, and partly on the query. ``mq2008`` is LETOR's data set, whose folder
-LTR_MQ2008 names: it has Fold1 to Fold5, with train.txt, vali.txt and test.txt; seed s takes fold s + 1, and trains on
-the queries of the first two files.
-
-Every seed is another draw of the held-out queries, starting weights and batches.
+The data are ``lightgbm_lambdarank`` (from LTR_DATA), lists in the manner of LETOR that are generated here, and
+``mq2008``, LETOR's data set, whose folder LTR_MQ2008 names: seed s takes fold s + 1, and trains on the queries of
+train.txt and vali.txt. Every seed is another draw of the held-out queries, starting weights and batches.
 """
 
 from __future__ import annotations

@@ -1,21 +1,11 @@
 """How `AutoRanker` and the methods that analysts use rank new rows: each method on one split of a table.
 
-Every peer chooses its options by cross-validation in five parts, by average precision, or by NDCG@10 of lists. A record
-in ``docs/answer/results.jsonl`` has these fields; the files of `LTR_DATA` are needed to add some:
-
-==========================  ==========================================================================================
-`table`, `split`, `ranker`  what it is about
-`train`, `test`             rows and hits of the training set and of the test set
-`measures`                  on the test set: `dcg` (base 2, labels 0 and 1), `hits 5%`, `hits 10%`; with queries
-                            `ndcg@10` (gain 2^label - 1), a mean over lists with a hit
-`options`                   what cross-validation chose
-`values`, `chosen`          of `AutoRanker`: the mean statistic of each method out of fold, and the method deployed
-`members`                   of `AutoRanker`: the measures of each of its methods by itself
-`promised`                  of `AutoRanker`: for 5% and 10%, hits to expect, and least and largest by the 90% interval
-`seconds`, `commit`         processor seconds, and commit of the code, with "+" where it had been changed
-==========================  ==========================================================================================
-
-Among tied scores, measures are those to expect if ties are broken at random.
+Every peer chooses its `options` by cross-validation in five parts, by average precision, or by NDCG@10 of lists. A
+record, one line of ``docs/answer/results.jsonl``, has rows and hits of `train` and `test`, and the `measures` on the
+test set: `dcg` (base 2, labels 0 and 1), `hits 5%` and `hits 10%`, or with queries `ndcg@10` (gain 2^label - 1), a mean
+over lists with a hit. Among tied scores they are those to expect if ties are broken at random. `AutoRanker` has, too:
+`values`, the mean statistic of each method out of fold; `chosen`; `members`, the measures of each method by itself; and
+`promised`, for 5% and 10% the hits to expect, and the least and the most by the 90% interval. `LTR_DATA` is needed.
 """
 
 from __future__ import annotations
@@ -34,7 +24,6 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from ltr.data import Dataset
 from ltr.metrics import ndcg
@@ -125,13 +114,12 @@ def measure(table: str, split: int, ranker: str) -> Json:
     """Return what came of a method on a split, whose number is also the seed of the method."""
     train, test = BY_NAME[table].halves(split)
     started = time.process_time()
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # columns without names, classes that a fold does not have, ends of iterations
-        if ranker == AUTO:
-            found = _of_auto(train, test, split)
-        else:
-            model, options = (PEERS if train.qid is None else PEERS_OF_LISTS)[ranker].tuned(train, split)
-            found = {"measures": measures(scores_of(model, test.X), test), "options": options}
+    warnings.simplefilter("ignore")  # columns without names, classes that a fold does not have, ends of iterations
+    if ranker == AUTO:
+        found = _of_auto(train, test, split)
+    else:
+        model, options = (PEERS if train.qid is None else PEERS_OF_LISTS)[ranker].tuned(train, split)
+        found = {"measures": measures(scores_of(model, test.X), test), "options": options}
     seconds = round(time.process_time() - started, 2)
     return {"train": [train.n, train.n_pos], "test": [test.n, test.n_pos], **found, "seconds": seconds}
 

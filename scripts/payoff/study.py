@@ -1,16 +1,8 @@
 """Whether reranking pays off on new data: on one split of a data set, what a base ranker's order gains by reranking.
 
-A cell is one line of ``docs/payoff/cells.jsonl``:
-
-==============================  ======================================================================================
-`data`, `split`, `base`         what the cell is about; `split` is a number, or "own" for the data set's own two parts
-`statistic`, `top_k`            what is maximised and measured, and the length of the reranked list
-`rows`                          rows and positives of the training set and of the test set
-`train`, `test`                 value of the statistic on each set, for each ranker by name
-`seconds`                       processor seconds of each fit, all threads and the base ranker included
-`choice`                        the choice as a dictionary: what was chosen, and the gain that was promised
-`commit`, `machine`             commit of the code, with "+" where it had been changed, and the machine
-==============================  ======================================================================================
+A cell, one line of ``docs/payoff/cells.jsonl``, has the statistic and the length of the reranked list, the rows and
+positives of both sets, the value on `train` and `test` for each ranker by name, the processor `seconds` of fits (base
+included), and the `choice` with the gain that it promised. `split` is a number, or "own" for the data set's own parts.
 
 The rankers are `base`, `chosen` (what the toolkit chooses), `full` (the linear scorer with the largest statistic on the
 training list), and the candidates: `+ 1` and `+ 2` (the base score and so many features, with the largest statistic)
@@ -27,7 +19,6 @@ from typing import Any
 import numpy as np
 import torch
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from threadpoolctl import threadpool_limits
 
 from ltr.data import Dataset, load, load_test
 from ltr.exact import Limits
@@ -77,12 +68,7 @@ class FewColumns(TwoStageRanker):
 
 def measure(data: str, split: int | str, base: str) -> Json:
     """Return what came of a cell."""
-    with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the network is stopped early on purpose
-        return _measure(data, split, base)
-
-
-def _measure(data: str, split: int | str, base: str) -> Json:
+    warnings.simplefilter("ignore")  # the network is stopped early on purpose
     WeightSpaceSearch().prepare()  # imports are not part of a fit
     train, test = parts_of(data, split)
     by_query = train.qid is not None
