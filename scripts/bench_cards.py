@@ -8,13 +8,13 @@ LTR_DATA/riskslim, also have the largest AUC (``proof``) and the smallest log lo
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import tempfile
 import time
 import venv
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -61,15 +61,6 @@ np.savez(sys.argv[2], points=np.array(model.get_models()[2])[0], seconds=time.pe
 """
 
 
-class Half(NamedTuple):
-    """Yes/no columns and labels of one split."""
-
-    X: FloatArray
-    y: IntArray
-    X_test: FloatArray
-    y_test: IntArray
-
-
 def rows_of(name: str) -> tuple[pd.DataFrame, IntArray]:
     """Return the columns and labels of all rows of a data set."""
     if name in _RISKSLIM:
@@ -79,50 +70,37 @@ def rows_of(name: str) -> tuple[pd.DataFrame, IntArray]:
     return pd.DataFrame(data.X, columns=list(data.feature_names)), (data.y > 0).astype(np.int64)
 
 
-def halves(name: str, split: int) -> Half:
-    """Return a split of a data set, its columns turned into the questions of the training set."""
-    frame, y = rows_of(name)
-    train = half_split(len(y), split)[0]
-    test = np.setdiff1d(np.arange(len(y)), train)
-    for cuts in range(_CUTS, 0, -1):
-        questions = Questions(cuts).fit(frame.iloc[train])
-        if len(questions.rules_) <= _MOST_COLUMNS:
-            break
-    X = questions.transform(frame).astype(np.float64)
-    return Half(X[train], y[train], X[test], y[test])
-
-
-def proven(half: Half, k: int, statistic: str) -> tuple[IntArray, Json]:
+def proven(X: FloatArray, y: IntArray, k: int, statistic: str) -> tuple[IntArray, Json]:
     """Return the best card and how it was found."""
-    problem = CardProblem(half.X, half.y, statistic, points=_POINTS, max_nonzeros=k)
+    problem = CardProblem(X, y, statistic, points=_POINTS, max_nonzeros=k)
     solution = solve(problem, "cards", Limits(time_limit=_SECONDS))
     return problem.points_of(solution.weights), {"status": solution.status.value}
 
 
-def near(half: Half, k: int) -> tuple[IntArray, Json]:
+def near(X: FloatArray, y: IntArray, k: int) -> tuple[IntArray, Json]:
     """Return the card of `CardRanker`: within 2 % of the best one, and nearest to logistic regression."""
-    card = CardRanker("auc", k, _POINTS).fit(half.X, half.y).card_
-    found = np.zeros(half.X.shape[1], dtype=np.int64)
+    card = CardRanker("auc", k, _POINTS).fit(X, y).card_
+    found = np.zeros(X.shape[1], dtype=np.int64)
     for question, points in zip(card.questions, card.points, strict=True):
         found[int(question.column.removeprefix("x"))] = points
     return found, {}
 
 
-def rounded(half: Half, k: int) -> tuple[IntArray, Json]:
+def rounded(X: FloatArray, y: IntArray, k: int) -> tuple[IntArray, Json]:
     """Return logistic regression on the k columns that an L1 penalty keeps longest, fitted again and rounded."""
+    options = {"l1_ratio": 1.0, "solver": "liblinear", "intercept_scaling": 100.0, "random_state": 0}
     for C in np.geomspace(1e-3, 1e2, 60):
-        options = {"l1_ratio": 1.0, "solver": "liblinear", "intercept_scaling": 100.0, "random_state": 0}
-        sizes = np.abs(LogisticRegression(C=C, **options).fit(half.X, half.y).coef_[0])
+        sizes = np.abs(LogisticRegression(C=C, **options).fit(X, y).coef_[0])
         if np.count_nonzero(sizes) >= k:
             break
     chosen = np.sort(np.argsort(-sizes, kind="stable")[:k])
-    weights = LogisticRegression(C=1.0).fit(half.X[:, chosen], half.y).coef_[0]
-    points = np.zeros(half.X.shape[1], dtype=np.int64)
+    weights = LogisticRegression(C=1.0).fit(X[:, chosen], y).coef_[0]
+    points = np.zeros(X.shape[1], dtype=np.int64)
     points[chosen] = np.rint(weights / np.abs(weights).max() * _POINTS).astype(np.int64)
     return points, {}
 
 
-def fasterrisk(half: Half, k: int) -> tuple[IntArray, Json]:
+def fasterrisk(X: FloatArray, y: IntArray, k: int) -> tuple[IntArray, Json]:
     """Return the card of FasterRisk with the smallest loss."""
     python = _PACKAGES / "bin" / "python"
     if not python.exists():
@@ -130,26 +108,39 @@ def fasterrisk(half: Half, k: int) -> tuple[IntArray, Json]:
         subprocess.run([python, "-m", "pip", "install", "-q", *_FASTERRISK], check=True)
     with tempfile.TemporaryDirectory() as folder:
         task, answer = Path(folder, "task.npz"), Path(folder, "answer.npz")
-        np.savez(task, X=half.X, y=half.y)
+        np.savez(task, X=X, y=y)
         subprocess.run([python, "-c", _WORKER, task, answer, str(k), str(_POINTS)], check=True)
         found = np.load(answer)
         return np.rint(found["points"]).astype(np.int64), {"seconds": float(found["seconds"])}
 
 
+_CARDS = {
+    "auc": functools.partial(proven, statistic="auc"),
+    "dcg": functools.partial(proven, statistic="dcg"),
+    "near": near,
+    "rounded": rounded,
+    "fasterrisk": fasterrisk,
+}
+
+
 def measure(data: str, k: int, method: str, split: int = 0) -> Json:
     """Return the measures of a method's card on a split, or what a search found on all rows."""
+    frame, y = rows_of(data)
     if method in (_PROOF, _RISK):
-        return (proof if method == _PROOF else risk)(*rows_of(data), k)
-    half = halves(data, split)
+        return (proof if method == _PROOF else risk)(frame, y, k)
+    train = half_split(len(y), split)[0]
+    test = np.setdiff1d(np.arange(len(y)), train)
+    for cuts in range(_CUTS, 0, -1):
+        questions = Questions(cuts).fit(frame.iloc[train])
+        if len(questions.rules_) <= _MOST_COLUMNS:
+            break
+    X = questions.transform(frame).astype(np.float64)
     began = time.perf_counter()
-    if method in ("auc", "dcg"):
-        points, how = proven(half, k, method)
-    else:
-        points, how = {"near": near, "rounded": rounded, "fasterrisk": fasterrisk}[method](half, k)
-    record = {"seconds": time.perf_counter() - began, "rows": len(half.y), "columns": half.X.shape[1]} | how
-    for part, X, y in (("train", half.X, half.y), ("test", half.X_test, half.y_test)):
+    points, how = _CARDS[method](X[train], y[train], k)
+    record = {"seconds": time.perf_counter() - began, "rows": len(train), "columns": X.shape[1]} | how
+    for part, rows in (("train", train), ("test", test)):
         for statistic in ("auc", "dcg"):  # each the mean over the orders of tied rows
-            problem = CardProblem(X, y, statistic, points=_POINTS, max_nonzeros=4)
+            problem = CardProblem(X[rows], y[rows], statistic, points=_POINTS, max_nonzeros=4)
             record[f"{statistic}_{part}"] = problem.statistic_value(points / _POINTS)
     return record
 
@@ -173,7 +164,7 @@ def risk(X: pd.DataFrame, y: IntArray, k: int) -> Json:
     problem = RiskProblem(features, y, points=_POINTS, max_nonzeros=k)
     limits, began = Limits(time_limit=_PATIENCE * _SECONDS), time.process_time()
     found = solve(problem, limits=limits, should_stop=lambda: time.process_time() - began > _SECONDS)
-    how = {"seconds": time.process_time() - began, "percent": 100 * found.gap}
+    how = {"seconds": time.process_time() - began, "gap": f"{100 * found.gap:.1f} %"}
     ranked = CardProblem(features, y, points=_POINTS, max_nonzeros=k)
     best = solve(ranked, CardSearch(threads=2), Limits(time_limit=_SECONDS))
     how |= {"auc": ranked.statistic_value(found.weights / _POINTS)}
@@ -212,32 +203,24 @@ def _optimal(own: list[Json]) -> str:
 def tables(records: list[Json]) -> dict[str, str]:
     """Return all tables of which there are records."""
     found = [{"k": r["k"], "size": f"{r['data']}, {r['rows']:,} rows, {r['columns']} columns", **r} for r in records]
-    rows, bounds = {"size": "data", "k": "k"}, {"bound": value("bound", "{:.5f}")}
-    seconds = {"processor seconds": value("seconds", "{:.1f}")}
-    proofs = {"AUC": value("value", "{:.5f}"), **bounds, **seconds, "sets listed": value("nodes", "{:,}")}
-    risks = {
-        "log loss": value("value", "{:.5f}"),
-        **bounds,
-        "gap": value("percent", "{:.1f} %"),
-        **seconds,
-    }
-    risks |= {"AUC of this card": value("auc", "{:.4f}"), "best AUC": value("best", "{:.4f}", "not proven")}
-    halved = {
-        name: [r for r in found if "split" in r and r["data"] in names]
-        for name, names in (("results", _DATA), ("riskslim", _RISKSLIM))
-    }
-    made = {
-        name: table(some, rows, pivot(_aucs, _columns(some)) | {"proven": _optimal}) for name, some in halved.items()
-    }
-    made["comparison"] = comparison(halved["results"]) if halved["results"] else ""
+    rows = {"size": "data", "k": "k"}
+    proofs = {"AUC": value("value", "{:.5f}"), "bound": value("bound", "{:.5f}")}
+    proofs |= {"processor seconds": value("seconds", "{:.1f}"), "sets listed": value("nodes", "{:,}")}
+    risks = {"log loss": value("value", "{:.5f}"), "bound": value("bound", "{:.5f}"), "gap": value("gap")}
+    risks |= {"processor seconds": value("seconds", "{:.1f}"), "AUC of this card": value("auc", "{:.4f}")}
+    risks |= {"best AUC": value("best", "{:.4f}", "not proven")}
+    made = {}
+    for name, data in (("results", _DATA), ("riskslim", _RISKSLIM)):
+        if own := [r for r in found if r["method"] in _METHODS and r["data"] in data]:
+            had = {r["method"] for r in own}
+            methods = {title: {"method": method} for method, title in _METHODS.items() if method in had}
+            made[name] = table(own, rows, pivot(_aucs, methods) | {"proven": _optimal})
+            if name == "results":
+                made["comparison"] = comparison(own)
     for name, method, columns in (("proofs", _PROOF, proofs), ("risk", _RISK, risks)):
-        made[name] = table([r for r in found if r["method"] == method], rows, columns)
+        if own := [r for r in found if r["method"] == method]:
+            made[name] = table(own, rows, columns)
     return made
-
-
-def _columns(records: list[Json]) -> dict[str, Json]:
-    had = {r["method"] for r in records}
-    return {title: {"method": method} for method, title in _METHODS.items() if method in had}
 
 
 _REQUESTS = [
