@@ -62,22 +62,27 @@ def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tu
     return found, counts
 
 
+def has_place(bench: Bench, name: str) -> bool:
+    """Return whether the page of a benchmark shows a table; others are printed when they are made."""
+    return f"<!-- begin {name} -->" in (ROOT / bench.page).read_text(encoding="utf-8")
+
+
 def compared(bench: Bench, now: list[Json]) -> Iterator[Claim]:
     """Yield each cell of the page's tables that records make again."""
     before = bench.tables(bench.found(ROOT / bench.kept, now)) if bench.kept else {}
     for name, text in bench.tables(now).items():
-        values, leading = cells(text)
-        stated = cells(before.get(name) or inserted(ROOT / bench.page, name), leading)[0] if values else {}
-        for claim, value in values.items():
-            yield ", ".join(filter(None, claim)), stated.get(claim, "-"), value
+        if has_place(bench, name):
+            values, leading = cells(text)
+            stated = cells(before.get(name) or inserted(ROOT / bench.page, name), leading)[0]
+            for claim, value in values.items():
+                yield ", ".join(filter(None, claim)), stated.get(claim, "-"), value
 
 
 def written(bench: Bench, records: list[Json]) -> None:
     """Write the tables of records into the page, and draw its figures; print what has no place there."""
-    page = ROOT / bench.page
     for name, text in bench.tables(records).items():
-        if f"<!-- begin {name} -->" in page.read_text(encoding="utf-8"):
-            insert(page, name, text)
+        if has_place(bench, name):
+            insert(ROOT / bench.page, name, text)
         else:
             print(text)
     if bench.figures is not None:

@@ -25,7 +25,7 @@ def measure(name, times):
 
 def tables(records):
     columns = _bench.pivot(_bench.value("value"), {"2": {"times": 2}}) | {"rows": lambda own: str(len(own))}
-    return {"made": _bench.table(records, {"name": "name"}, columns), "said": "in words"}
+    return {"made": _bench.table(records, {"name": "name"}, columns), "said": "| a | b |"}
 
 
 TINY = Bench("tiny", "page.md", _bench.grid(name=["a", "b", "bad", "absent"], times=[1, 2]), {}, measure, tables)
@@ -43,7 +43,7 @@ def test_what_is_missing_is_measured_once_and_put_into_the_page(tmp_path, monkey
     assert "failed, ArithmeticError: no value" in shown
     assert "left out, no package" in shown
     assert results.main(["tiny", "--docs", "--only", "name=a;b", "times=2"]) == 0
-    assert capsys.readouterr().out == "in words\n"
+    assert capsys.readouterr().out == "| a | b |\n"
     found = [json.loads(line) for line in (tmp_path / "new" / "kept.jsonl").read_text().splitlines()]
     assert [(one["name"], one["times"], one["value"]) for one in found] == [("a", 2, 4), ("b", 2, 4)]
     assert found[0]["commit"]
