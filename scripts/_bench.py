@@ -171,6 +171,11 @@ def with_error(values: ArrayLike, form: str = "{:.4f}") -> str:
     return f"{form.format(given.mean())} ± {form.replace('+', '').removesuffix(' %').format(error)}"
 
 
+def mean(field: str, form: str = "{:.4f}") -> Cell:
+    """Return a column with the mean of a field over the records of each row, and its standard error."""
+    return lambda own: with_error([record[field] for record in own], form)
+
+
 def made_on(records: Sequence[Json]) -> str:
     """Return on which machines, and by which commits, records were made."""
     machines, commits = ([*dict.fromkeys(r[key] for r in records if key in r)] for key in ("machine", "commit"))

@@ -21,7 +21,7 @@ from ltr.exact import Demand, Front, Limits, RankRanges, RerankProblem, certify,
 from ltr.exact.cards import CardProblem
 from ltr.metrics import dcg
 from ltr.rankers import ExactRanker, LogisticRegressionRanker
-from scripts._bench import Bench, Cell, FloatArray, IntArray, Json, grid, made_on, table, value, with_error
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, mean, table, value
 from trainers.tables import markdown_table
 
 COLUMNS = ["HDL", "SYSBP", "DBP", "SEDMIN"]
@@ -135,33 +135,25 @@ def on_new_list(split: int, demand: str) -> Json:
 def new_lists(records: list[Json]) -> str:
     """Return the table of means over the splits, with standard errors."""
     free = {r["split"]: r for r in records if r["demand"] == "none"}
-
-    def percent(part: str) -> Cell:
-        return lambda own: with_error([100 * r[f"share_{part}"] for r in own], "{:.1f} %")
-
-    def price(part: str) -> Cell:
-        dearer = f"dcg_{part}"
-        return lambda own: with_error([100 * (1 - r[dearer] / free[r["split"]][dearer]) for r in own], "{:.1f} %")
+    shown = []
+    for r in records:
+        prices = {part: 1 - r[f"dcg_{part}"] / free[r["split"]][f"dcg_{part}"] for part in ("train", "test")}
+        percent = {f"price, {part}": 100 * price for part, price in prices.items()}
+        shown.append(r | percent | {f"share, {part}": 100 * r[f"share_{part}"] for part in prices})
 
     def met(own: list[Json]) -> str:
         level = SHARES.get(own[0]["demand"])
         return f"{sum(r['share_test'] >= level for r in own)} of {len(own)}" if level is not None else ""
 
-    columns = {
-        "share, train": percent("train"),
-        "price, train": price("train"),
-        "price, test": price("test"),
-        "share, test": percent("test"),
-        "met, test": met,
-        "hits, test": lambda own: with_error([r["hits_test"] for r in own], "{:.1f}"),
-    }
+    columns = {name: mean(name, "{:.1f} %") for name in ("share, train", "price, train", "price, test", "share, test")}
+    columns |= {"met, test": met, "hits, test": mean("hits_test", "{:.1f}")}
     fits, splits = [r for r in records if "status" in r], sorted(free)
     note = (
         f"Mean and standard error over splits {splits[0]} to {splits[-1]}. The price is against the scorer without a "
         f"demand on the same split. {sum(r['status'] == 'optimal' for r in fits)} of the {len(fits)} scorers of the "
         "exact search are proven optima."
     )
-    return f"{table(records, {'demand': 'demand'}, columns)}\n\n{note}\n"
+    return f"{table(shown, {'demand': 'demand'}, columns)}\n\n{note}\n"
 
 
 def measure(what: str, demand: str = "", split: int = 0) -> Json:

@@ -15,7 +15,7 @@ import torch
 from ltr.exact import Limits
 from ltr.metrics import rank_statistic
 from ltr.rankers import ExactRanker, TwoStageRanker
-from scripts._bench import Bench, Cell, IntArray, Json, grid, pivot, table, with_error
+from scripts._bench import Bench, Cell, IntArray, Json, grid, mean, pivot, table
 
 TABLES = ("independent rows", "five similar rows of each patient")
 FITS = 200
@@ -53,15 +53,15 @@ def tables(records: list[Json]) -> dict[str, str]:
     def held(own: list[Json]) -> str:
         return f"{np.mean([one['low'] <= one['first'] <= one['high'] for one in own]):.0%}"
 
-    def mean(field: str) -> Cell:
+    def alone(field: str) -> Cell:
         return lambda own: f"{np.mean([one[field] for one in own]):+.3f}"
 
     moved: dict[str, Cell] = {
         "reranked": lambda own: str(len(own)),
         "held there": held,
-        "estimated": mean("gain"),
-        "promised": mean("expected"),
-        "came": lambda own: with_error([one["came"] for one in own], "{:+.3f}"),
+        "estimated": alone("gain"),
+        "promised": alone("expected"),
+        "came": mean("came", "{:+.3f}"),
     }
     columns: dict[str, Cell] = {"fits": lambda own: str(len(own)), "held": held}
     for heading, cell in moved.items():
