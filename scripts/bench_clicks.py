@@ -10,7 +10,9 @@ value is the mean NDCG by true relevance on 2,000 new queries; each seed is anot
 
 from __future__ import annotations
 
+import lightgbm
 import numpy as np
+import xgboost
 
 from ltr import gbdt
 from ltr.clicks import fit_with_position_bias
@@ -47,24 +49,12 @@ def _direction() -> FloatArray:
     return np.random.default_rng(0).normal(size=8)
 
 
-class Boosted:
-    """LightGBM with the RankNet loss of sums over pairs, as an estimator that takes queries."""
-
-    def __sklearn_clone__(self) -> Boosted:
-        return Boosted()
+class Boosted(lightgbm.LGBMRanker):
+    """LightGBM as an estimator that takes queries, whose rows are one after the other."""
 
     def fit(self, X: FloatArray, y: IntArray, qid: IntArray, sample_weight: FloatArray | None = None) -> Boosted:
-        """Fit to rows whose queries are one after the other."""
-        import lightgbm
-
-        objective = gbdt.objective("ranknet(pairs=sum)")
-        self.model_ = lightgbm.LGBMRanker(**_TREES, objective=objective, n_jobs=1, verbose=-1)
-        self.model_.fit(X, y, group=np.unique(qid, return_counts=True)[1], sample_weight=sample_weight)
-        return self
-
-    def predict(self, X: FloatArray) -> FloatArray:
-        """Return scores."""
-        return np.asarray(self.model_.predict(X))
+        """Fit to rows of queries."""
+        return super().fit(X, y, group=np.unique(qid, return_counts=True)[1], sample_weight=sample_weight)
 
 
 def measure(form: str, bias: int, queries: int) -> Json:
@@ -78,18 +68,17 @@ def _measured(form: str, bias: int, queries: int, seed: int) -> float:
     clicked, position = shown(rng, X, relevant, bias)
     new_X, new_relevant, new_qid = lists(rng, 2000)
     library, _, way = form.partition(", ")
-    ranker = SurrogateRanker("ranknet(pairs=sum)") if library == "linear" else Boosted()
+    if library == "linear":
+        ranker = SurrogateRanker("ranknet(pairs=sum)")
+    else:
+        ranker = Boosted(**_TREES, objective=gbdt.objective("ranknet(pairs=sum)"), n_jobs=1, verbose=-1)
     if way == "joint":
         ranker, _ = fit_with_position_bias(ranker, X, clicked, qid, position)
     elif way == "position":
-        import lightgbm
-
         sizes = np.unique(qid, return_counts=True)[1]
         data = lightgbm.Dataset(X, clicked, group=sizes, position=position - 1)
         ranker = lightgbm.train({**_TREES, "objective": "lambdarank", "num_threads": 1, "verbose": -1}, data)
     elif library == "xgboost":
-        import xgboost
-
         order = np.lexsort((position, qid))  # which its unbiased mode takes for the positions
         given = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 3, "n_jobs": 1}
         ranker = xgboost.XGBRanker(**given, objective="rank:ndcg", lambdarank_unbiased=way == "unbiased")
