@@ -51,7 +51,7 @@ def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tu
     counts = dict(leading or {})
     head: list[str] = []
     for line in text.splitlines():
-        row = [part.strip() for part in line.strip("| ").replace("| |", "|  |").split(" | ")] if "|" in line else []
+        row = [part.strip() for part in line.strip()[1:-1].split("|")] if line.startswith("|") else []
         if not row or not head:
             head = row
         elif set(line) <= set("|-: "):

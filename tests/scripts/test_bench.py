@@ -11,24 +11,9 @@ from ltr.data import DataError
 from ltr.exact import Status
 from scripts import _bench, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
 from scripts._bench import Bench, inserted
+from tests.scripts.tiny import TINY
 
 BENCHES = results.benches()
-
-
-def measure(name, times):
-    if name == "bad":
-        raise ArithmeticError("no value")
-    if name == "absent":
-        raise ImportError("no package")
-    return {"value": 2 * times}
-
-
-def tables(records):
-    columns = _bench.pivot(_bench.value("value"), {"2": {"times": 2}}) | {"rows": lambda own: str(len(own))}
-    return {"made": _bench.table(records, {"name": "name"}, columns), "said": "| a | b |"}
-
-
-TINY = Bench("tiny", "page.md", _bench.grid(name=["a", "b", "bad", "absent"], times=[1, 2]), {}, measure, tables)
 
 
 @pytest.mark.parametrize("alone", [False, True])
@@ -88,7 +73,7 @@ def test_the_tables_of_a_page_are_those_of_its_records(name):
 
 
 def test_claims_are_the_cells_of_tables_by_row_and_column():
-    now = "| data | k | value |\n| --- | --- | ---: |\n| a | 3 | 1.5 |\n| a | 4 | 2 |\n"
+    now = "|  | k | value |\n| --- | --- | ---: |\n| a | 3 | 1.5 |\n| a | 4 | 2 |\n"
     values, leading = results.cells(f"about | this\n\n{now}")
     assert values == {("a", "3", "value"): "1.5", ("a", "4", "value"): "2"}
     assert results.cells(now.replace("---:", "---").replace("| 1.5", "| 1.6"), leading)[0]["a", "3", "value"] == "1.6"
