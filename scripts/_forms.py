@@ -72,7 +72,10 @@ def seconds(own: list[Json]) -> str:
 def ratio(own: list[Json], form: str) -> str:
     """Return how many times as long another form takes, ``-`` without it."""
     times = {r["form"]: r["seconds"] for r in own}
-    return f"{times[form] / times[OURS]:.3g}x" if form in times else "-"
+    if form not in times:
+        return "-"
+    found = times[form] / times[OURS]
+    return f"{found:,.0f}x" if found >= 100 else f"{found:.3g}x"
 
 
 def draw(records: list[Json], panels: Mapping[str, Sequence[str]], path: Path) -> None:
