@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import importlib
 import time
+import tomllib
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,18 +33,18 @@ from scripts._bench import Bench, FloatArray, IntArray, Json, grid, take
 from scripts.answer.report import AUTO, LISTWISE, LOGISTIC, SHARES, texts
 from scripts.answer.tables import BY_NAME, LISTS, TABLES
 
-TREES, ROUNDS, FOLDS = 500, 150, 5
+_FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A method with the grid from which cross-validation takes its options."""
+    """A method of ``peers.toml``."""
 
-    kind: str  # the class, after its module and a colon
-    fixed: Json  # options that are not chosen
-    grid: Json  # values of each option that is chosen, by cross-validation if several
-    lists: str = ""  # how `fit` learns what the lists are: ``group`` (sizes), ``qid`` or ``group_id``
-    quick: Json = field(default_factory=dict)  # further options in cross-validation alone
+    kind: str
+    fixed: Json
+    grid: Json
+    lists: str = ""
+    quick: Json = field(default_factory=dict)
 
     def fit(self, options: Json, train: Dataset, seed: int) -> Any:  # noqa: ANN401 (any estimator)
         """Return the estimator fitted to rows, which follow each other by list."""
@@ -70,44 +71,10 @@ class Peer:
         return self.fit(best, train, seed), best
 
 
-_RATES: Json = {"learning_rate": [0.03, 0.1]}
-_LEAVES: Json = {**_RATES, "num_leaves": [4, 16]}
-_DEPTHS: Json = {**_RATES, "max_depth": [2, 5]}
-_CAT_DEPTHS: Json = {"learning_rate": [0.05, 0.15], "max_depth": [2, 5]}  # one split per level: weaker trees
-_LINEAR: Json = {"max_iter": 2_000}
-_FOREST: Json = {"n_estimators": TREES, "n_jobs": 1}
-_HISTOGRAM: Json = {"max_iter": ROUNDS, "min_samples_leaf": 10, "l2_regularization": 1.0, "early_stopping": False}
-_LIGHTGBM: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "verbose": -1}
-_LIGHTGBM |= {"min_child_samples": 10, "reg_lambda": 1.0, "colsample_bytree": 0.8}
-_XGBOOST: Json = {"n_estimators": ROUNDS, "n_jobs": 1, "subsample": 0.8, "colsample_bytree": 0.8}
-_CATBOOST: Json = {"n_estimators": ROUNDS, "thread_count": 1, "verbose": False, "allow_writing_files": False}
-# one list of all rows, of which LightGBM takes at most 10,000; pairs have a row among the first of the truncation
-_TRUNCATED: Json = {**_LEAVES, "lambdarank_truncation_level": [30, 10_000]}
-_CHOSEN_C: Json = {"C": [0.001, 0.01, 0.1, 1.0, 10.0, 100.0]}
-_FEWER: Json = {"n_estimators": min(TREES, 200)}
-_HIST = "sklearn.ensemble:HistGradientBoostingClassifier"
-
-PEERS: Mapping[str, Peer] = {
-    LOGISTIC: Peer("sklearn.linear_model:LogisticRegression", _LINEAR, {"C": [1.0]}),
-    f"{LOGISTIC}, chosen C": Peer("sklearn.linear_model:LogisticRegression", _LINEAR, _CHOSEN_C),
-    "random forest": Peer(
-        "sklearn.ensemble:RandomForestClassifier", _FOREST, {"min_samples_leaf": [1, 5]}, quick=_FEWER
-    ),
-    "HistGradientBoosting": Peer(_HIST, _HISTOGRAM, {**_RATES, "max_leaf_nodes": [4, 16]}),
-    "LightGBM": Peer("lightgbm:LGBMClassifier", _LIGHTGBM, _LEAVES),
-    LISTWISE: Peer("lightgbm:LGBMRanker", _LIGHTGBM, _TRUNCATED, "group"),
-    "XGBoost": Peer("xgboost:XGBClassifier", _XGBOOST, _DEPTHS),
-    "CatBoost": Peer("catboost:CatBoostClassifier", _CATBOOST, _CAT_DEPTHS),
-}
-"""Methods for one list."""
-PEERS_OF_LISTS: Mapping[str, Peer] = {
-    LISTWISE: Peer("lightgbm:LGBMRanker", _LIGHTGBM, _LEAVES, "group"),
-    "XGBoost rank:ndcg": Peer("xgboost:XGBRanker", {**_XGBOOST, "objective": "rank:ndcg"}, _DEPTHS, "qid"),
-    "CatBoost YetiRank": Peer(
-        "catboost:CatBoostRanker", {**_CATBOOST, "loss_function": "YetiRank"}, _CAT_DEPTHS, "group_id"
-    ),
-}
-"""Methods for lists by query."""
+with Path(__file__).with_name("peers.toml").open("rb") as _file:
+    PEERS, PEERS_OF_LISTS = (
+        {name: Peer(**peer) for name, peer in peers.items()} for peers in tomllib.load(_file).values()
+    )
 
 
 def measure(table: str, split: int, ranker: str) -> Json:
@@ -175,8 +142,8 @@ def scores_of(model: Any, X: FloatArray) -> FloatArray:  # noqa: ANN401 (any est
 
 def _folds(train: Dataset, seed: int) -> list[tuple[IntArray, IntArray]]:
     if train.qid is not None:
-        return list(GroupKFold(FOLDS, shuffle=True, random_state=seed).split(train.X, train.y, train.qid))
-    parts = max(2, min(FOLDS, train.n_pos, train.n - train.n_pos))
+        return list(GroupKFold(_FOLDS, shuffle=True, random_state=seed).split(train.X, train.y, train.qid))
+    parts = max(2, min(_FOLDS, train.n_pos, train.n - train.n_pos))
     return list(StratifiedKFold(parts, shuffle=True, random_state=seed).split(train.X, train.y))
 
 
