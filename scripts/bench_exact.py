@@ -1,4 +1,4 @@
-"""Measure the methods of the exact stage: seconds to a proof, or the gap that is left after a minute, and memory.
+"""Measure the methods of the exact stage: seconds to a proof, or the gap left after a minute; and what a demand costs.
 
 A list is the top K of the training set of split 0 of a data set by logistic regression (C = 1e4 on standardised
 features), or the lists of some queries. Its features are standardised again, without constant ones; DCG (mean NDCG of
@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from pathlib import Path
 
 import numpy as np
 
 from ltr.data import half_split, load
-from ltr.exact import METHODS, Limits, RerankProblem, Solution, TracePoint, solve
+from ltr.exact import METHODS, Demand, Limits, RerankProblem, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
 from ltr.rankers import LogisticRegressionRanker
 from ltr.threads import available_threads
-from scripts._bench import Bench, FloatArray, Json, peak, pivot, table
+from scripts._bench import Bench, FloatArray, Json, grid, made_on, peak, pivot, table, value
 from trainers.report import drawing as draw
 
 QUERIES, LONGEST = "lightgbm_lambdarank", "full"
@@ -140,6 +141,64 @@ def figures(records: list[Json], folder: Path) -> None:
     figure.savefig(folder / "exact_gap.png", dpi=130)
 
 
+# --- what a demand on the list costs ------------------------------------------------------------------------------
+
+KINDS = ("no demand", "does not bind", "binds")
+_ASKED, _MORE = 20, 3  # rows that the demand is on, and how many more of them than at the optimum
+_LEAST_GROUP, _MOST_GROUP = 10, 40
+_LIMITS, _THREADS = Limits(time_limit=60.0), 2
+
+
+def group_of(problem: RerankProblem, free: Solution) -> tuple[FloatArray, int]:
+    """Return the labels of the first group that can have more, and how many of it are first at the optimum."""
+    for x in problem.X.T:
+        group = (x > np.median(x)).astype(np.float64)
+        first = RerankProblem(problem.X, group, f"hits@{_ASKED}")
+        here = round(first.statistic_value(free.weights))
+        if _LEAST_GROUP <= group.sum() <= _MOST_GROUP and here + _MORE <= min(_ASKED, group.sum()):
+            most = solve(first, limits=Limits(time_limit=5.0))
+            if most.value >= here + _MORE:
+                return group, here
+    raise ValueError(f"no feature has a group with {_MORE} more rows among the first {_ASKED} than at the optimum")
+
+
+def measure_demand(data: str, top: str, kind: str, threads: int) -> Json:
+    """Return the time and the outcome of a solve under a demand; finding the optimum for it comes before.
+
+    A group is the rows above the median of a feature, and its demand is on how many of them are among the first 20:
+    three more than at the optimum without a demand, which binds, and as many as there, which does not. Processor time,
+    of all threads together, counts other work on the machine as little as possible.
+    """
+    problem, demands, asked = problem_of(data, top), (), ""
+    solve(TINY)
+    if kind != "no demand":
+        group, here = group_of(problem, solve(problem, limits=_LIMITS))
+        least = here + (_MORE if kind == "binds" else 0)
+        demands, asked = (Demand(f"hits@{_ASKED}", least, group),), f"{least} of the first {_ASKED}, {here} without"
+    problem = RerankProblem(problem.X, problem.y, demands=demands)
+    start = time.process_time()
+    found = solve(problem, limits=_LIMITS)
+    seconds, proven = time.process_time() - start, found.status.value == "optimal"
+    list_name, gap = f"{data}, top {top}, {problem.d} features", "proven" if proven else f"{found.gap:.2%}"
+    return {"list": list_name, "asked": asked, "value": found.value, "gap": gap, "seconds": seconds}
+
+
+def tables_of_demands(records: list[Json]) -> dict[str, str]:
+    """Return the table of the solves, with the time as a multiple of that without a demand."""
+    usual = {r["list"]: r["seconds"] for r in reversed(records)}  # the first of each list
+    columns = {
+        "dcg": value("value", "{:.4f}"),
+        "gap": value("gap"),
+        "processor s": value("seconds", "{:.2f}"),
+        "ratio": lambda own: f"{own[0]['seconds'] / usual[own[0]['list']]:.2f}" if own[0]["gap"] == "proven" else "",
+    }
+    shown = table(records, {"list": "list", "kind": "demand", "asked": "rows of the group"}, columns)
+    note = f"{_THREADS} threads, at most {_LIMITS.time_limit:.0f} s a solve. Time is the processor time of all threads"
+    return {"demands": f"{shown}\n\n{made_on(records)} {note} together; other work ran on the machine.\n"}
+
+
+# --- requests -----------------------------------------------------------------------------------------------------
+
 _LISTS = [
     *((data, top) for data in ("travel", "uis", "pima") for top in ("50", "100", "150", LONGEST)),
     *((data, LONGEST) for data in ("haberman", "gaussians")),
@@ -153,3 +212,6 @@ _REQUESTS = [
 ]
 _QUICK = {"data": ["travel"], "top": ["50"], "method": ["weight_space"]}
 BENCH = Bench("exact", "docs/exact_bench.md", _REQUESTS, _QUICK, measure, tables, alone=True, figures=figures)
+
+_OF_DEMANDS = grid(data=["travel", "uis", "pima"], top=["50"], kind=KINDS, threads=[_THREADS])
+DEMANDS = Bench("demands", BENCH.page, _OF_DEMANDS, {"data": ["travel"]}, measure_demand, tables_of_demands, alone=True)

@@ -23,7 +23,7 @@ from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
 MODULES = (
-    *("answer.study", "payoff.study", "payoff.noise", "bench_cards", "bench_clicks", "bench_demands", "bench_exact"),
+    *("answer.study", "payoff.study", "payoff.noise", "bench_cards", "bench_clicks", "bench_exact"),
     *("bench_gbdt", "bench_losses", "bench_metrics", "bench_neural", "bench_promises", "bench_scaling", "bench_size"),
     *("bench_survival", "bench_times", "bench_uplift"),
 )
@@ -36,8 +36,8 @@ Claim = tuple[str, str, str]
 
 def benches() -> dict[str, Bench]:
     """Return all benchmarks and studies by name."""
-    found = [importlib.import_module(f"scripts.{module}").BENCH for module in MODULES]
-    return {bench.name: bench for bench in found}
+    modules = [importlib.import_module(f"scripts.{module}") for module in MODULES]
+    return {one.name: one for module in modules for one in vars(module).values() if isinstance(one, Bench)}
 
 
 def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tuple[Cells, dict[tuple[str, ...], int]]:

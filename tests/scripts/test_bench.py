@@ -9,7 +9,7 @@ import pytest
 
 from ltr.data import DataError
 from ltr.exact import Status
-from scripts import _bench, bench_demands, bench_exact, bench_losses, bench_metrics, bench_size, results
+from scripts import _bench, bench_exact, bench_losses, bench_metrics, bench_size, results
 from scripts._bench import Bench, inserted
 from tests.scripts.tiny import TINY
 
@@ -131,8 +131,8 @@ def test_a_generated_table_is_measured(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_demands_are_measured():
-    kinds = [{"data": "gaussians", "top": "40", "kind": kind, "threads": 1} for kind in bench_demands.KINDS]
-    shown = bench_demands.tables([one | bench_demands.measure(**one) for one in kinds])["demands"]
+    kinds = [{"data": "gaussians", "top": "40", "kind": kind, "threads": 1} for kind in bench_exact.KINDS]
+    shown = bench_exact.tables_of_demands([one | bench_exact.measure_demand(**one) for one in kinds])["demands"]
     rows = [line.split(" | ") for line in shown.splitlines() if line.startswith("| gaussians")]
     free, met, bound = (float(row[3]) for row in rows)
     assert free == met >= bound
