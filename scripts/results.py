@@ -23,7 +23,7 @@ from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
 MODULES = (
-    *("answer.study", "payoff.study", "payoff.noise", "bench_cards", "bench_clicks", "bench_exact"),
+    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact"),
     *("bench_gbdt", "bench_losses", "bench_metrics", "bench_neural", "bench_promises", "bench_scaling", "bench_size"),
     *("bench_survival", "bench_times", "bench_uplift"),
 )
