@@ -2,19 +2,13 @@
 
 Tables come from scikit-learn and statsmodels, or from the files in `LTR_DATA`; nothing is downloaded. A table of more
 than `MOST` rows is cut to `MOST` of them, drawn with seed 0. Columns of words become 0/1 columns, without the first
-value of each; columns of codes stay numbers. The columns of ``tables.csv``:
+value of each; columns of codes stay numbers.
 
-===========  =========================================================================================================
-`name`       the name in the results, that of `ltr.data.load` where there is no path
-`path`       a file in LTR_DATA, or in the package statsmodels
-`hit`        whether a row is a hit, as pandas evaluates it; columns named in it are no features
-`drop`       further columns that are no features; rows with a missing value in the others are left out
-`skip`       number of complete rows at the start that are left out
-`what`       what a hit is, or what the grades are
-`source`     where the rows are from
-`seen`       whether options of `AutoRanker` were chosen on the table, on splits 0 to 3 and 10 to 12
-`queries`    whether there is a list for each query; otherwise all rows are one list
-===========  =========================================================================================================
+In ``tables.csv``, `path` is a file in LTR_DATA or in the package statsmodels, otherwise the name is that of
+`ltr.data.load`. `hit` is an expression of pandas; columns named in it, or in `drop`, are no features, rows with a
+missing value in the others are left out, and so are the first `skip` complete rows. `what` says what a hit is, `seen`
+whether options of `AutoRanker` were chosen on the table, on splits 0 to 3 and 10 to 12, and `queries` whether there is
+a list for each query; otherwise all rows are one list.
 """
 
 from __future__ import annotations
