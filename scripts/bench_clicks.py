@@ -6,28 +6,26 @@ or by mistake in 5 % of the looks at others. Each query was shown once, so that 
 value is the mean NDCG by true relevance on 2,000 new queries; each seed is another draw of queries and clicks.
 
 ``lightgbm, position`` and ``xgboost, unbiased`` are the libraries' own ways to learn the bias with the ranker.
-
-    python -m scripts.bench_clicks --docs
 """
 
 from __future__ import annotations
 
-import sys
-
+import lightgbm
 import numpy as np
+import xgboost
 
 from ltr import gbdt
 from ltr.clicks import fit_with_position_bias
 from ltr.metrics import ndcg
 from ltr.rankers import SurrogateRanker
-from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, pivot, table
 
 _FORMS = (
     *("linear, no weights", "linear, joint", "linear, true weights"),
     *("lightgbm, no weights", "lightgbm, joint", "lightgbm, true weights", "lightgbm, position"),
     *("xgboost, no weights", "xgboost, unbiased"),
 )
-_SETTINGS = [{"bias": bias, "queries": queries} for bias in (1, 2) for queries in (300, 3000)]
+_SETTINGS = grid(bias=(1, 2), queries=(300, 3000))
 _SEEDS, _ROWS = 10, 10
 _TREES: Json = {"n_estimators": 100, "learning_rate": 0.05, "num_leaves": 8}
 
@@ -51,24 +49,12 @@ def _direction() -> FloatArray:
     return np.random.default_rng(0).normal(size=8)
 
 
-class Boosted:
-    """LightGBM with the RankNet loss of sums over pairs, as an estimator that takes queries."""
-
-    def __sklearn_clone__(self) -> Boosted:
-        return Boosted()
+class Boosted(lightgbm.LGBMRanker):
+    """LightGBM as an estimator that takes queries, whose rows are one after the other."""
 
     def fit(self, X: FloatArray, y: IntArray, qid: IntArray, sample_weight: FloatArray | None = None) -> Boosted:
-        """Fit to rows whose queries are one after the other."""
-        import lightgbm
-
-        objective = gbdt.objective("ranknet(pairs=sum)")
-        self.model_ = lightgbm.LGBMRanker(**_TREES, objective=objective, n_jobs=1, verbose=-1)
-        self.model_.fit(X, y, group=np.unique(qid, return_counts=True)[1], sample_weight=sample_weight)
-        return self
-
-    def predict(self, X: FloatArray) -> FloatArray:
-        """Return scores."""
-        return np.asarray(self.model_.predict(X))
+        """Fit to rows of queries."""
+        return super().fit(X, y, group=np.unique(qid, return_counts=True)[1], sample_weight=sample_weight)
 
 
 def measure(form: str, bias: int, queries: int) -> Json:
@@ -82,18 +68,17 @@ def _measured(form: str, bias: int, queries: int, seed: int) -> float:
     clicked, position = shown(rng, X, relevant, bias)
     new_X, new_relevant, new_qid = lists(rng, 2000)
     library, _, way = form.partition(", ")
-    ranker = SurrogateRanker("ranknet(pairs=sum)") if library == "linear" else Boosted()
+    if library == "linear":
+        ranker = SurrogateRanker("ranknet(pairs=sum)")
+    else:
+        ranker = Boosted(**_TREES, objective=gbdt.objective("ranknet(pairs=sum)"), n_jobs=1, verbose=-1)
     if way == "joint":
         ranker, _ = fit_with_position_bias(ranker, X, clicked, qid, position)
     elif way == "position":
-        import lightgbm
-
         sizes = np.unique(qid, return_counts=True)[1]
         data = lightgbm.Dataset(X, clicked, group=sizes, position=position - 1)
         ranker = lightgbm.train({**_TREES, "objective": "lambdarank", "num_threads": 1, "verbose": -1}, data)
     elif library == "xgboost":
-        import xgboost
-
         order = np.lexsort((position, qid))  # which its unbiased mode takes for the positions
         given = {"n_estimators": 100, "learning_rate": 0.05, "max_depth": 3, "n_jobs": 1}
         ranker = xgboost.XGBRanker(**given, objective="rank:ndcg", lambdarank_unbiased=way == "unbiased")
@@ -107,19 +92,11 @@ def _measured(form: str, bias: int, queries: int, seed: int) -> float:
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the table of the means over seeds."""
-    columns = {f"1/k{'²' * (one['bias'] == 2)}, {one['queries']}": one for one in _SETTINGS}
-    shown = table(records, {"form": "ranker"}, columns, lambda found: f"{np.mean(found[0]['ndcg']):.3f}")
+    settings = {f"1/k{'²' * (one['bias'] == 2)}, {one['queries']}": one for one in _SETTINGS}
+    shown = table(records, {"form": "ranker"}, pivot(lambda own: f"{np.mean(own[0]['ndcg']):.3f}", settings))
     return {"clicks": f"{made_on(records)} Mean of {_SEEDS} seeds.\n\n{shown}\n"}
 
 
-BENCH = Bench(
-    "clicks",
-    __doc__,
-    "docs/clicks.md",
-    [{"form": form, **one} for form in _FORMS for one in _SETTINGS],
-    measure,
-    tables,
-)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_REQUESTS = grid(form=_FORMS, bias=(1, 2), queries=(300, 3000))
+_QUICK = {"form": ["linear, no weights", "linear, joint"], "queries": ["300"]}
+BENCH = Bench("clicks", "docs/clicks.md", _REQUESTS, _QUICK, measure, tables)

@@ -1,208 +1,217 @@
-"""Measure the methods of the exact stage: seconds to a proof, the gap over time, memory.
+"""Measure the methods of the exact stage: seconds to a proof, or the gap left after a minute; and what a demand costs.
 
-Each list (see `_lists`) is solved by each method in a process of its own, from a warm start that all methods share, the
-best of a local search. Compilation is not timed. The methods are as `ltr.exact.solve` runs them, so each begins with a
-short local search of its own. A plot of the gaps is written beside the records.
-
-    LTR_DATA=path/to/data python -m scripts.bench_exact --only data=travel "top=50;100"
+A list is the top K of the training set of split 0 of a data set by logistic regression (C = 1e4 on standardised
+features), or the lists of some queries. Its features are standardised again, without constant ones; DCG (mean NDCG of
+queries), margin 1e-4, C = 0. Each method gets a process for itself and the same warm start, the best of a local search,
+and begins with a short local search, as in `ltr.exact.solve`. Imports are not timed.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-import sys
-from collections.abc import Mapping
+import time
 from pathlib import Path
-from typing import NamedTuple
 
-from ltr.exact import METHODS, Limits, Solution, TracePoint, solve
+import numpy as np
+
+from ltr.data import half_split, load
+from ltr.exact import METHODS, Demand, Limits, RerankProblem, Solution, TracePoint, solve
 from ltr.exact.local_search.search import local_search
-from ltr.exact.solve import Solver
+from ltr.rankers import LogisticRegressionRanker
 from ltr.threads import available_threads
-from scripts._bench import Bench, Json, made_on, peak
-from scripts._lists import LONGEST, QUERIES, TINY, name_of, problem_of
+from scripts._bench import Bench, FloatArray, Json, grid, made_on, peak, pivot, table, value
 from trainers.report import drawing as draw
-from trainers.tables import markdown_table
 
-
-class Method(NamedTuple):
-    """A method: its solver, and its style in the plot."""
-
-    solver: Solver
-    label: str
-    colour: str
-    dashes: tuple[float, ...] = ()  # for a line that covers others
-    own_model: bool = False  # its bound holds only for the weights that its model admits
-
-
-_METHODS = {
-    "weight_space": Method(METHODS["weight_space"], "weight-space search", "#0072b2"),
-    "resolved": Method(METHODS["resolved"], "SCIP, the paper's model", "#d55e00", (4, 2), True),
-}
-_STANDARD = ("travel", "uis", "pima", "haberman")
-_WIDE = ("glow500", "nhanes", "polypharm")  # 10 features and more
-_TIMES = (10.0, 60.0, 600.0)  # seconds after which gaps are shown
+QUERIES, LONGEST = "lightgbm_lambdarank", "full"
+TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to load a method with
+_LOOK = {"weight_space": ("#0072b2", ()), "resolved": ("#d55e00", (4, 2))}  # colours and dashes
+_PAPER = "resolved"  # the paper's model, whose bound holds only for the weights that it admits
 _RESTARTS = 200  # of the local search that gives the warm start
-_STEP = 0.99  # the trace keeps a point when the gap falls to this share of the last one
 _FIRST, _LEAST = 1e-2, 1e-2  # seconds and percent where the axes of the plot begin
 
 
-def measure(data: str, top: str, method: str, time_limit: float, threads: int) -> Json:
+def problem_of(data: str, top: str) -> RerankProblem:
+    """Return the problem of a list.
+
+    Args:
+        data: a name of `ltr.data.dataset_names`.
+        top: the length K, ``"full"`` for the training set; for `QUERIES` the number of queries.
+    """
+    found = load(data)
+    if data == QUERIES:
+        rows = found.qid < int(top)
+        return RerankProblem(_standardised(found.X[rows]), found.y[rows], qid=found.qid[rows], normalize=True)
+    rows = half_split(found.n, 0)[0]
+    X, y = found.X[rows], found.y[rows]
+    if top != LONGEST:
+        scores = LogisticRegressionRanker().fit(X, y).decision_function(X)
+        first = np.argsort(-scores, kind="stable")[: int(top)]
+        X, y = X[first], y[first]
+    return RerankProblem(_standardised(X), y)
+
+
+def _standardised(X: FloatArray) -> FloatArray:
+    varying = X[:, np.ptp(X, axis=0) > 0]
+    return (varying - varying.mean(axis=0)) / varying.std(axis=0)
+
+
+def measure(data: str, top: str, method: str, threads: int, time_limit: float = 60.0) -> Json:
     """Return the result of a solve."""
-    problem, own = problem_of(data, str(top)), _METHODS[method]
-    solver = own.solver
+    problem, solver = problem_of(data, top), METHODS[method]
     if hasattr(solver, "threads"):
-        solver = dataclasses.replace(solver, threads=threads)  # type: ignore[type-var]
-    sizes = [len(problem.positives), len(problem.negatives)] if problem.binary else [problem.n, len(problem.lists)]
-    solver.check(problem)
+        solver = dataclasses.replace(solver, threads=threads)
     solve(TINY, solver, Limits(time_limit=10.0))  # imports what the method needs
-    warm = local_search(problem, restarts=_RESTARTS, time_limit=60.0)
-    before, start = peak(), problem.evaluate(warm.weights)
-    solution = solve(problem, solver, Limits(time_limit=time_limit), warm_starts=[warm.weights])
+    warm = local_search(problem, restarts=_RESTARTS, time_limit=60.0).weights
+    before, start = peak(), problem.evaluate(warm)
+    found = solve(problem, solver, Limits(time_limit=time_limit), warm_starts=[warm])
+    sizes = [len(problem.positives), len(problem.negatives)] if problem.binary else [problem.n, len(problem.lists)]
+    known = [point for point in found.trace if point.incumbent >= start]  # others are at w = 0
     return {
-        "shape": [*sizes, problem.d],
-        "status": solution.status.value,
-        "message": solution.message,
-        "seconds": solution.seconds,
-        "value": solution.value,
-        "start_value": start,
-        "bound": _bound(solution, solution.value, own),
-        "nodes": solution.nodes,
+        "sizes": "/".join(map(str, sizes)),
+        "features": problem.d,
+        "status": found.status.value,
+        "seconds": found.seconds,
+        "value": found.value,
+        "start": start,
+        "bound": _bound(found, found.value, method),
         "memory": peak() - before,
-        "trace": _thinned(solution, own, start),
+        "trace": [[point.seconds, point.incumbent, _bound(point, point.incumbent, method)] for point in known],
     }
 
 
-def _bound(point: Solution | TracePoint, value: float, method: Method) -> float:
-    """Return the bound on the problem, or on the method's own model where that is lower; at least the value."""
-    proven = point.model_bound if method.own_model and point.model_bound is not None else math.inf
-    return max(value, min(point.bound, proven))
+def _bound(point: Solution | TracePoint, value: float, method: str) -> float:
+    """Return the bound on the problem, or on the paper's model where that is lower; at least the value."""
+    own = point.model_bound if method == _PAPER and point.model_bound is not None else math.inf
+    return max(value, min(point.bound, own))
 
 
-def _thinned(solution: Solution, method: Method, start: float) -> list[list[float]]:
-    """Return seconds, incumbent and bound wherever the gap has fallen by a hundredth, and at the end.
-
-    The trace begins with the warm start; earlier points, at w = 0, are dropped.
-    """
-    kept: list[list[float]] = []
-    last = math.inf
-    for point in solution.trace:
-        bound = _bound(point, point.incumbent, method)
-        difference = bound - point.incumbent
-        if point.incumbent >= start and (difference <= _STEP * last or point is solution.trace[-1]):
-            kept.append([point.seconds, point.incumbent, bound])
-            last = difference
-    return kept
+def _gap(value: float, bound: float) -> float:
+    """Return a gap in percent."""
+    return 100 * (bound - value) / abs(value)
 
 
-def gap_at(record: Json, seconds: float) -> float:
-    """Return the gap known after this many seconds, infinite before there is any."""
-    known = [point for point in record["trace"] if point[0] <= seconds]
-    if not known or known[-1][1] == 0:
-        return math.inf
-    _, value, bound = known[-1]
-    return max(0.0, (bound - value) / abs(value))
+def name_of(record: Json) -> str:
+    """Return the name of a list in tables and plots."""
+    unit = "full list" if record["top"] == LONGEST else f"top {record['top']}"
+    return f"{record['data']}, {unit}"
 
 
-def percent(gap: float) -> str:
-    """Return a gap as a percentage with two significant digits; ``0`` within the tolerance of a proof."""
-    return "-" if math.isinf(gap) else "0" if gap <= 1e-9 else f"{float(f'{100 * gap:.2g}'):g}%"
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of times and gaps, and a sentence on memory."""
 
+    def outcome(own: list[Json]) -> str:
+        (found,) = own
+        gap = _gap(found["value"], found["bound"])
+        return f"{found['seconds']:.2g} s" if found["status"] == "optimal" or gap <= 1e-7 else f"{gap:.2g}%"
 
-def tables(records: list[Json]) -> Mapping[str, str]:
-    """Return the table of the solves, with notes on its columns."""
-    times = [seconds for seconds in _TIMES if any(record["time_limit"] >= seconds for record in records)]
-    columns = [
-        *("list", "method", "pos/neg", "d", "proof, s"),
-        *(f"gap at {seconds:g} s" for seconds in times),
-        *("value", "bound", "boxes or nodes", "per second", "memory, MB"),
+    named = [record | {"list": name_of(record)} for record in records]
+    rows = {"list": "list", "sizes": "positives/negatives", "features": "features"}
+    methods = {"weight_space": {"method": "weight_space"}, "paper": {"method": _PAPER}}
+    memory = [
+        f"{method} {min(some):.0f} to {max(some):.0f} MB" for method in _LOOK if (some := _memory(records, method))
     ]
-    rows = [_row(record, times) for record in records]
-    notes = (
-        f"{made_on(records)}\nFor `lightgbm_lambdarank`, pos/neg is rows/queries. Memory is the growth of the process's"
-        " peak memory during the solve.\n\\* The bound is that of the paper's model, and holds only for weights without"
-        " score differences strictly between 0 and the margin."
-    )
-    return {"exact": f"{markdown_table(columns, rows, left=2)}\n\n{notes}\n"}
+    return {"exact": table(named, rows, pivot(outcome, methods)), "memory": f"Memory: {', '.join(memory)}."}
 
 
-def _row(record: Json, times: list[float]) -> list[str]:
-    threads = f" ({record['threads']} threads)" if record["threads"] > 1 else ""
-    positives, negatives, d = record["shape"]
-    proven = record["status"] == "optimal" or gap_at(record, math.inf) <= 1e-9
-    rate = record["nodes"] / record["seconds"]
-    return [
-        name_of(record["data"], record["top"]),
-        f"{record['method']}{'*' if _METHODS[record['method']].own_model else ''}{threads}",
-        f"{positives}/{negatives}",
-        str(d),
-        f"{record['seconds']:.3g}" if proven else "-",
-        *("0" if proven and record["seconds"] <= limit else percent(gap_at(record, limit)) for limit in times),
-        f"{record['value']:.5f}",
-        f"{record['bound']:.5f}",
-        f"{record['nodes']:.3g}" if record["nodes"] >= 1e4 else str(record["nodes"]),
-        f"{rate:.3g}" if rate < 1e4 else f"{rate:.2g}",
-        f"{record['memory']:.0f}",
-    ]
+def _memory(records: list[Json], method: str) -> list[float]:
+    return [record["memory"] for record in records if record["method"] == method]
 
 
-def plot(records: list[Json], folder: Path) -> None:
-    """Draw the gap over time, one panel for each list, one line for each method."""
-    panels: dict[str, list[Json]] = {}
-    for record in records:
-        panels.setdefault(name_of(record["data"], record["top"]), []).append(record)
-    figure, every = draw.panels(list(panels))
+def figures(records: list[Json], folder: Path) -> None:
+    """Draw the gap over time, one panel for each list, one line for each method; a dot marks a proof."""
+    lists = dict.fromkeys(map(name_of, records))
+    figure, panels = draw.panels(list(lists))
     last = max(record["trace"][-1][0] for record in records)
-    top = max(gap for record in records for _, gap in _steps(record))
-    for axes, own in zip(every, panels.values(), strict=True):
-        for record in own:
-            method, points = _METHODS[record["method"]], _steps(record)
-            look = {"color": method.colour, "linewidth": 1.6, "zorder": 3 - len(method.dashes) / 2}
-            (line,) = axes.step(*zip(*points, strict=True), where="post", **look)
-            line.set_dashes(method.dashes)
-            if record["status"] == "optimal":
-                axes.plot(*points[-1], "o", color=method.colour, markersize=4, clip_on=False)
-        axes.set(yscale="log", ylim=(_LEAST, 1.5 * top))
+    for record in records:
+        axes, (colour, dashes) = panels[[*lists].index(name_of(record))], _LOOK[record["method"]]
+        points = [(max(at, _FIRST), max(_gap(value, bound), _LEAST)) for at, value, bound in record["trace"] if value]
+        if record["status"] == "optimal":
+            points.append((points[-1][0], _LEAST))
+            axes.plot(*points[-1], "o", color=colour, markersize=4, clip_on=False)
+        (line,) = axes.step(*zip(*points, strict=True), where="post", color=colour, linewidth=1.6)
+        line.set_dashes(dashes)
+    for axes in panels:
+        axes.set(yscale="log", ylim=(_LEAST, None))
         draw.log_time(axes, _FIRST, last)
         axes.yaxis.set_major_formatter("{x:g}%")
         axes.yaxis.set_minor_formatter("")
     draw.name_axes(figure, x="seconds", y="gap")
-    shown = {record["method"] for record in records}
-    draw.legend(figure, [draw.entry(m.label, color=m.colour) for name, m in _METHODS.items() if name in shown])
+    draw.legend(figure, [draw.entry(method, color=colour) for method, (colour, _) in _LOOK.items()])
     figure.savefig(folder / "exact_gap.png", dpi=130)
 
 
-def _steps(record: Json) -> list[tuple[float, float]]:
-    """Return seconds and gap in percent of each point of a trace; a gap that was closed ends at the axis."""
-    points = [
-        (max(seconds, _FIRST), max(100 * (bound - value) / abs(value), _LEAST))
-        for seconds, value, bound in record["trace"]
-        if value
-    ]
-    return [*points, (points[-1][0], _LEAST)] if record["status"] == "optimal" else points
+# --- what a demand on the list costs ------------------------------------------------------------------------------
 
+KINDS = ("no demand", "does not bind", "binds")
+_ASKED, _MORE = 20, 3  # rows that the demand is on, and how many more of them than at the optimum
+_LEAST_GROUP, _MOST_GROUP = 10, 40
+_LIMITS, _THREADS = Limits(time_limit=60.0), 2
+
+
+def group_of(problem: RerankProblem, free: Solution) -> tuple[FloatArray, int]:
+    """Return the labels of the first group that can have more, and how many of it are first at the optimum."""
+    for x in problem.X.T:
+        group = (x > np.median(x)).astype(np.float64)
+        first = RerankProblem(problem.X, group, f"hits@{_ASKED}")
+        here = round(first.statistic_value(free.weights))
+        if _LEAST_GROUP <= group.sum() <= _MOST_GROUP and here + _MORE <= min(_ASKED, group.sum()):
+            most = solve(first, limits=Limits(time_limit=5.0))
+            if most.value >= here + _MORE:
+                return group, here
+    raise ValueError(f"no feature has a group with {_MORE} more rows among the first {_ASKED} than at the optimum")
+
+
+def measure_demand(data: str, top: str, kind: str, threads: int) -> Json:
+    """Return the time and the outcome of a solve under a demand; finding the optimum for it comes before.
+
+    A group is the rows above the median of a feature, and its demand is on how many of them are among the first 20:
+    three more than at the optimum without a demand, which binds, and as many as there, which does not. Processor time,
+    of all threads together, counts other work on the machine as little as possible.
+    """
+    problem, demands, asked = problem_of(data, top), (), ""
+    solve(TINY)
+    if kind != "no demand":
+        group, here = group_of(problem, solve(problem, limits=_LIMITS))
+        least = here + (_MORE if kind == "binds" else 0)
+        demands, asked = (Demand(f"hits@{_ASKED}", least, group),), f"{least} of the first {_ASKED}, {here} without"
+    problem = RerankProblem(problem.X, problem.y, demands=demands)
+    start = time.process_time()
+    found = solve(problem, limits=_LIMITS)
+    seconds, proven = time.process_time() - start, found.status.value == "optimal"
+    list_name, gap = f"{data}, top {top}, {problem.d} features", "proven" if proven else f"{found.gap:.2%}"
+    return {"list": list_name, "asked": asked, "value": found.value, "gap": gap, "seconds": seconds}
+
+
+def tables_of_demands(records: list[Json]) -> dict[str, str]:
+    """Return the table of the solves, with the time as a multiple of that without a demand."""
+    usual = {r["list"]: r["seconds"] for r in reversed(records)}  # the first of each list
+    columns = {
+        "dcg": value("value", "{:.4f}"),
+        "gap": value("gap"),
+        "processor s": value("seconds", "{:.2f}"),
+        "ratio": lambda own: f"{own[0]['seconds'] / usual[own[0]['list']]:.2f}" if own[0]["gap"] == "proven" else "",
+    }
+    shown = table(records, {"list": "list", "kind": "demand", "asked": "rows of the group"}, columns)
+    note = f"{_THREADS} threads, at most {_LIMITS.time_limit:.0f} s a solve. Time is the processor time of all threads"
+    return {"demands": f"{shown}\n\n{made_on(records)} {note} together; other work ran on the machine.\n"}
+
+
+# --- requests -----------------------------------------------------------------------------------------------------
 
 _LISTS = [
-    *((data, top, 600.0) for data in _STANDARD for top in ("50", "100", "150", LONGEST)),
-    ("gaussians", LONGEST, 600.0),
-    *((data, top, 60.0) for data in _WIDE for top in ("50", "100")),
-    *((QUERIES, top, 60.0) for top in ("5", "20")),
+    *((data, top) for data in ("travel", "uis", "pima") for top in ("50", "100", "150", LONGEST)),
+    *((data, LONGEST) for data in ("haberman", "gaussians")),
+    *((data, top) for data in ("polypharm", "glow500", "nhanes") for top in ("50", "100")),
+    *((QUERIES, top) for top in ("5", "20")),
 ]
-BENCH = Bench(
-    "exact",
-    __doc__,
-    "docs/exact_bench.md",
-    [
-        {"data": data, "top": top, "method": method, "time_limit": limit, "threads": threads}
-        for data, top, limit in _LISTS
-        for method, threads in (("weight_space", available_threads()), ("resolved", 1))
-    ],
-    measure,
-    tables,
-    alone=True,
-    figures=plot,
-)
+_REQUESTS = [
+    {"data": data, "top": top, "method": method, "threads": threads}
+    for data, top in _LISTS
+    for method, threads in (("weight_space", available_threads()), (_PAPER, 1))
+]
+_QUICK = {"data": ["travel"], "top": ["50"], "method": ["weight_space"]}
+BENCH = Bench("exact", "docs/exact_bench.md", _REQUESTS, _QUICK, measure, tables, alone=True, figures=figures)
 
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_OF_DEMANDS = grid(data=["travel", "uis", "pima"], top=["50"], kind=KINDS, threads=[_THREADS])
+DEMANDS = Bench("demands", BENCH.page, _OF_DEMANDS, {"data": ["travel"]}, measure_demand, tables_of_demands, alone=True)

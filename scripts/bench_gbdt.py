@@ -6,26 +6,21 @@ Data: ``lightgbm_lambdarank`` (in LTR_DATA), and generated sets with the shape o
 
 *Speed.* Seconds of processor time per round on a million rows in lists of one length, and the most memory that the
 objective adds to the process while it computes derivatives.
-
-    python -m scripts.bench_gbdt --docs
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from dataclasses import dataclass
 
 import lightgbm
 import numpy as np
 import torch
 import xgboost
 
-from ltr.data import load, load_test
+from ltr.data import Dataset, load, load_test
 from ltr.gbdt import Objective, metric, objective
 from ltr.metrics import ndcg
-from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, peak, table, with_error
-from trainers.tables import markdown_table
+from scripts._bench import Bench, IntArray, Json, grid, made_on, peak, pivot, table, take, value, with_error
 
 _OWN = {"lightgbm": ("lambdarank", "rank_xendcg"), "xgboost": ("rank:pairwise", "rank:ndcg")}
 _OURS = (
@@ -39,26 +34,7 @@ _ROWS, _TIMED = 1_000_000, 8
 _MEASURE = metric("ndcg@10")
 
 
-@dataclass
-class Part:
-    """Rows in lists that follow each other."""
-
-    X: FloatArray
-    y: FloatArray
-    sizes: IntArray
-
-    @property
-    def qid(self) -> IntArray:
-        """The list of each row."""
-        return np.repeat(np.arange(len(self.sizes)), self.sizes)
-
-    def some(self, lists: np.ndarray) -> Part:
-        """Return the rows of some lists."""
-        rows = lists[self.qid]
-        return Part(self.X[rows], self.y[rows], self.sizes[lists])
-
-
-def letor(rng: np.random.Generator, lists: int, least: int, most: int) -> Part:
+def letor(rng: np.random.Generator, lists: int, least: int, most: int) -> Dataset:
     """Return lists like those of web search: products and steps of features, effects of the query, noise."""
     sizes = rng.integers(least, most + 1, lists)
     qid = np.repeat(np.arange(lists), sizes)
@@ -66,21 +42,25 @@ def letor(rng: np.random.Generator, lists: int, least: int, most: int) -> Part:
     X[:, 20:] = np.maximum(X[:, 20:], 0.0)  # many features are 0 in most rows
     relevance = X[:, 0] + 0.8 * X[:, 1] * (X[:, 2] > 0) + X[:, 3] * X[:, 4] + np.tanh(2 * X[:, 20]) - X[:, 21] * X[:, 5]
     relevance += 0.4 * X[:, 6:16].sum(1) / np.sqrt(10) + rng.normal(size=len(X)) * 1.2 + rng.normal(size=lists)[qid]
-    return Part(X, np.searchsorted([1.0, 2.2, 3.3, 4.5], relevance).astype(float), sizes)
+    return Dataset("letor", X, np.searchsorted([1.0, 2.2, 3.3, 4.5], relevance), qid=qid)
 
 
-def parts(name: str, seed: int) -> tuple[Part, Part, Part]:
+def parts(name: str, seed: int) -> tuple[Dataset, Dataset, Dataset]:
     """Return training, validation and test rows."""
     rng = np.random.default_rng(seed)
     if name == "lightgbm_lambdarank":
-        train, test = (Part(data.X, data.y, np.bincount(data.qid)) for data in (load(name), load_test(name)))
+        train, test = load(name), load_test(name)
     elif name == "letor, 500 lists":
         train, test = letor(rng, 500, 20, 180), letor(rng, 300, 20, 180)
     else:
         train, test = letor(rng, 24, 500, 4000), letor(rng, 24, 500, 4000)
-    held = np.zeros(len(train.sizes), dtype=bool)
-    held[rng.permutation(len(held))[: len(held) // 4]] = True
-    return train.some(~held), train.some(held), test
+    held = np.isin(train.qid, rng.permutation(train.n_queries)[: train.n_queries // 4])
+    return take(train, ~held), take(train, held), test
+
+
+def sizes_of(data: Dataset) -> IntArray:
+    """Return the lengths of the lists, whose rows follow each other."""
+    return np.unique(data.qid, return_counts=True)[1]
 
 
 def named(library: str, name: str) -> Objective | str:
@@ -100,14 +80,14 @@ def quality(library: str, name: str, data: str, seed: int) -> Json:
     """Return the test NDCG@10 of an objective, and the number of rounds."""
     train, held, test = parts(data, seed)
     if library == "lightgbm":
-        lists = lightgbm.Dataset(train.X, train.y, group=train.sizes)
+        lists = lightgbm.Dataset(train.X, train.y, group=sizes_of(train))
         options: Json = {"learning_rate": 0.1, "num_leaves": 31, "min_data_in_leaf": 20, "verbose": -1}
         options |= {"num_threads": 1, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "seed": seed}
         best = lightgbm.train(
             {**options, "objective": named(library, name), "metric": "None"},
             lists,
             _ROUNDS,
-            valid_sets=[lightgbm.Dataset(held.X, held.y, group=held.sizes, reference=lists)],
+            valid_sets=[lightgbm.Dataset(held.X, held.y, group=sizes_of(held), reference=lists)],
             feval=_MEASURE,
             callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False)],
         )
@@ -141,7 +121,7 @@ def speed(library: str, name: str, length: int) -> Json:
     sizes, given = np.full(_ROWS // length, length), named(library, name)
     own = isinstance(given, str)
     inner: list[float] = []
-    added = [0.0]
+    added: list[float] = []
 
     def timed(scores: object, data: object) -> object:
         before, start = peak(), time.process_time()
@@ -165,52 +145,45 @@ def speed(library: str, name: str, length: int) -> Json:
         start = time.process_time()
         one()
         seconds.append(time.process_time() - start)
-    return {"seconds": min(seconds), "objective": min(inner, default=None), "megabytes": max(added)}
+    return {"seconds": min(seconds), "objective": min(inner, default=None), "megabytes": max(added, default=None)}
 
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the tables of quality and of speed."""
+    whose = {True: "own", False: "ours"}
     qualities = [
-        {**one, "name": f"{'own' if one['name'] in _OWN[one['library']] else 'ours'}: {one['name']}"}
+        one | {"name": f"{whose[one['name'] in _OWN[one['library']]]}: {one['name']}"}
         for one in records
         if "ndcg" in one
     ]
-    columns: dict[str, Json] = {data: {"data": data} for data in _SETS}
-    first = table(
-        qualities,
-        {"library": "", "name": "objective"},
-        columns,
-        lambda found: f"{with_error([one['ndcg'] for one in found])} ({len(found)})",
+    means = pivot(
+        lambda own: f"{with_error([one['ndcg'] for one in own])} ({len(own)})", {data: {"data": data} for data in _SETS}
     )
-    rows = []
-    for one in (record for record in records if "seconds" in record):
-        inner = ["-", "-"]
-        if one["objective"]:
-            inner = [f"{one['objective']:.2f} s", f"{one['megabytes']:.0f} MB"]
-        rows.append([one["library"], one["name"], f"{one['length']:,}", f"{one['seconds']:.2f} s", *inner])
-    head = ["", "objective", "rows per list", "a round", "of it the objective", "its memory"]
+    speeds = [one | {"rows": f"{one['length']:,}"} for one in records if "seconds" in one]
+    times = {
+        "a round": value("seconds", "{:.2f} s"),
+        "of it the objective": value("objective", "{:.2f} s"),
+        "its memory": value("megabytes", "{:.0f} MB"),
+    }
     versions = f"LightGBM {lightgbm.__version__}, XGBoost {xgboost.__version__}"
     return {
-        "gbdt": f"{made_on(records)} {versions}, one thread.\n\n"
-        f"Test NDCG@10, mean over seeds, whose number is in brackets:\n\n{first}\n\n"
-        f"{_ROWS:,} rows, 20 features, 31 leaves or depth 6:\n\n{markdown_table(head, rows, left=3)}\n"
+        "gbdt": f"{made_on(records)} {versions}, one thread.\n\nTest NDCG@10, mean over seeds, whose number is in "
+        f"brackets:\n\n{table(qualities, {'library': '', 'name': 'objective'}, means)}\n\n"
+        f"{_ROWS:,} rows, 20 features, 31 leaves or depth 6:\n\n"
+        f"{table(speeds, {'library': '', 'name': 'objective', 'rows': 'rows per list'}, times)}\n"
     }
 
 
-_REQUESTS: list[Json] = [
-    {"library": library, "name": name, "data": data, "seed": seed}
+_REQUESTS = [
+    request
     for library, own in _OWN.items()
-    for name in (*own, *_OURS)
-    for data in _SETS
-    for seed in range(_SEEDS)
+    for request in grid(library=[library], name=(*own, *_OURS), data=_SETS, seed=range(_SEEDS))
 ]
 _REQUESTS += [
-    {"library": library, "name": name, "length": length}
+    request
     for length in _LENGTHS
     for library, own in _OWN.items()
-    for name in (own[0], "ranknet", "ranknet, top=30")
+    for request in grid(library=[library], name=(own[0], "ranknet", "ranknet, top=30"), length=[length])
 ]
-BENCH = Bench("gbdt", __doc__, "docs/boosters.md", _REQUESTS, measure, tables, alone=True)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"name": ["ranknet"], "data": ["None"], "length": ["1000"]}
+BENCH = Bench("gbdt", "docs/boosters.md", _REQUESTS, _QUICK, measure, tables, alone=True)

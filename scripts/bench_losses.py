@@ -1,68 +1,44 @@
-"""Measure losses: seconds for value and gradient, and memory, against plain torch.
+"""Measure losses: seconds for value and gradient, and memory, against plain torch (see `_forms` for how).
 
 Plain torch is the shortest form that one would write: a matrix of all pairs, or torch's own functions for ListNet and
-the logistic loss. Labels are 0 and 1, or 0 to 4 where a row says "graded". Batches are tensors of lists of equal
-length. See `_forms` for how it is measured; a plot is written beside the records.
-
-    python -m scripts.bench_losses
+the logistic loss. Labels are 0 and 1, or 0 to 4 for "graded". Batches are tensors of lists of equal length.
 """
 
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from ltr.losses import parse_loss
-from scripts._bench import Bench, Json
-from scripts._forms import Form, Forms
+from scripts import _forms
+from scripts._bench import Bench, Json, pivot, table
+from scripts._forms import Form
 
-_NAMES = (
-    "exponential",
-    "p_norm_push(p=2)",
-    "p_norm_push(p=2,inner=logistic)",
-    "hinge",
-    "squared_hinge",
-    "ranknet",
-    "logistic",
-    "list_net",
-    "list_mle",
-    "lambda(statistic=dcg)",
-    "lambda(statistic=dcg@10)",
-    "smooth(statistic=dcg)",
-)
-_DRAWN = ("exponential", "hinge", "ranknet", "list_net", "lambda(statistic=dcg@10)")
-_OF_MATRICES = ("lambda(statistic=dcg)",)  # losses that compute all pairs, whatever the length of the list
 _OF_ITEMS = ("logistic", "list_net")  # losses whose plain form needs no matrix
+_DRAWN = ("ranknet", "hinge", "exponential", "list_net", "lambda(statistic=dcg@10)")
 _GRADED, _GRADES = ", graded", 5
 _GRADED_LONG = (1_000, 100_000)  # half of the items of one list whose labels are graded
 _LONG = (100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000)  # positives of one list, and as many negatives
 _LONGEST_OF_PAIRS = 5_000
-_BATCHES = ((64, 20), (64, 100), (512, 100), (64, 1_000))  # lists and their length
+_SHOWN: dict[str, list[int]] = {
+    "64 lists of 20": [64, 20],
+    "64 of 100": [64, 100],
+    "64 of 1,000": [64, 1_000],
+    "1 list of 2,000": [2_000],
+    "1 of 200,000": [200_000],
+    "1 of 2,000,000": [2_000_000],
+}
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 """A loss of scores and labels."""
 
 
-def _plain(name: str) -> Loss:
-    """Return the code that one would write in torch: for pairs, the mean over a matrix of all of them."""
-    functions: dict[str, Loss] = {
-        "list_net": lambda s, y: F.cross_entropy(torch.atleast_2d(s), torch.atleast_2d(y.to(s.dtype).softmax(-1))),
-        "logistic": lambda s, y: F.binary_cross_entropy_with_logits(s, y.to(s.dtype)),
-        "list_mle": _plain_list_mle,
-        "smooth(statistic=dcg)": _plain_smooth,
-        "lambda(statistic=dcg)": _plain_lambda,
-        "lambda(statistic=dcg@10)": functools.partial(_plain_lambda, k=10),
-    }
-    return functions.get(name) or _plain_pairs(name)
-
-
-def _plain_list_mle(scores: Tensor, labels: Tensor) -> Tensor:
+def _list_mle(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the loss of the order of the labels, of which several may be equal."""
     drawn_from = labels.unsqueeze(-1) >= labels.unsqueeze(-2)
     rest = scores.unsqueeze(-2).masked_fill(~drawn_from, -torch.inf).logsumexp(-1)
@@ -70,7 +46,7 @@ def _plain_list_mle(scores: Tensor, labels: Tensor) -> Tensor:
     return (((rest - scores) * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
 
 
-def _plain_smooth(scores: Tensor, labels: Tensor) -> Tensor:
+def _smooth(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the shortfall of the DCG with smooth positions."""
     gains = torch.exp2(labels.to(scores.dtype)) - 1
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 3, dtype=scores.dtype))
@@ -81,10 +57,10 @@ def _plain_smooth(scores: Tensor, labels: Tensor) -> Tensor:
     return (1.0 - value / (gains.sort(-1, descending=True).values * discounts[:-1]).sum(-1)).mean()
 
 
-def _plain_lambda(scores: Tensor, labels: Tensor, k: int | None = None) -> Tensor:
-    """Return the LambdaRank loss of the DCG, for scores without ties."""
+def _lambda(scores: Tensor, labels: Tensor, k: int) -> Tensor:
+    """Return the LambdaRank loss of the DCG of the first k, for scores without ties."""
     discounts = 1.0 / torch.log2(torch.arange(2, scores.shape[-1] + 2, dtype=scores.dtype))
-    discounts[k:] *= 0.0 if k is not None else 1.0
+    discounts[k:] = 0.0
     own = discounts[scores.argsort(-1, descending=True).argsort(-1)]
     gains = torch.exp2(labels.to(scores.dtype)) - 1
     ideal = (gains.sort(-1, descending=True).values * discounts).sum(-1)
@@ -92,26 +68,23 @@ def _plain_lambda(scores: Tensor, labels: Tensor, k: int | None = None) -> Tenso
     return ((change * F.softplus(scores.unsqueeze(-2) - scores.unsqueeze(-1))).sum((-2, -1)) / ideal).mean()
 
 
-def _plain_pairs(name: str) -> Loss:
-    functions: dict[str, Callable[[Tensor], Tensor]] = {
-        "exponential": lambda z: torch.exp(-z),
-        "p_norm_push(p=2)": lambda z: torch.exp(-z),
-        "p_norm_push(p=2,inner=logistic)": lambda z: F.softplus(-z),
-        "hinge": lambda z: F.relu(1 - z),
-        "squared_hinge": lambda z: F.relu(1 - z).square(),
-        "ranknet": lambda z: F.softplus(-z),
-    }
+def _pairs(function: Callable[[Tensor], Tensor], scores: Tensor, labels: Tensor) -> Tensor:
+    """Return the mean of a function over the score differences of all pairs."""
+    comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
+    losses = function(scores.unsqueeze(-1) - scores.unsqueeze(-2)) * comparable
+    return (losses.sum((-2, -1)) / comparable.sum((-2, -1)).clamp(min=1)).mean()
 
-    def value(scores: Tensor, labels: Tensor) -> Tensor:
-        comparable = labels.unsqueeze(-1) > labels.unsqueeze(-2)
-        losses = functions[name](scores.unsqueeze(-1) - scores.unsqueeze(-2)) * comparable
-        if name.startswith("p_norm_push"):
-            counted = comparable.any(-2)
-            inner = losses.sum(-2) / comparable.sum(-2).clamp(min=1)
-            return ((inner.square() * counted).sum(-1) / counted.sum(-1).clamp(min=1)).mean()
-        return (losses.sum((-2, -1)) / comparable.sum((-2, -1)).clamp(min=1)).mean()
 
-    return value
+_PLAIN: dict[str, Loss] = {
+    "ranknet": functools.partial(_pairs, lambda z: F.softplus(-z)),
+    "hinge": functools.partial(_pairs, lambda z: F.relu(1 - z)),
+    "exponential": functools.partial(_pairs, lambda z: torch.exp(-z)),
+    "logistic": lambda s, y: F.binary_cross_entropy_with_logits(s, y.to(s.dtype)),
+    "list_net": lambda s, y: F.cross_entropy(torch.atleast_2d(s), torch.atleast_2d(y.to(s.dtype).softmax(-1))),
+    "list_mle": _list_mle,
+    "lambda(statistic=dcg@10)": functools.partial(_lambda, k=10),
+    "smooth(statistic=dcg)": _smooth,
+}
 
 
 def _form(loss_of: Callable[[str], Loss]) -> Form:
@@ -130,10 +103,11 @@ def _form(loss_of: Callable[[str], Loss]) -> Form:
     return form
 
 
-_FORMS = {"ltr": _form(parse_loss), "plain torch": _form(_plain)}
+_PEER = "plain torch"
+FORMS = {_forms.OURS: _form(parse_loss), _PEER: _form(_PLAIN.__getitem__)}
 
 
-def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
+def data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     """Return scores, and labels 0 and 1 or 0 to 4, about as many of each in every list."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=getattr(torch, dtype))
@@ -142,40 +116,40 @@ def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     return scores, labels
 
 
-def _has_matrix(name: str, form: str) -> bool:
-    return name in _OF_MATRICES or (form != "ltr" and name not in _OF_ITEMS)
+def measure(what: str, shape: list[int], dtype: str, form: str, threads: int) -> Json:
+    """Return the value, time and memory of one form."""
+    return _forms.timed(FORMS[form], data, what, shape, dtype, first=(20, 1_000))  # both forms of a kernel
 
 
-FORMS = Forms(
-    "losses",
-    _FORMS,
-    data=_data,
-    plot={
-        "value and gradient": [  # the plain form dotted in the colour of the loss
-            (form, name, name if form == "ltr" else f"{name}, {form}", style, f"C{at}")
-            for at, name in enumerate(_DRAWN)
-            for form, style in (("ltr", "-o"), ("plain torch", ":s"))
-        ]
-    },
-    tolerance={"float64": 1e-10, "float32": 1e-4},
-    first=(20, 1_000),  # both forms of a kernel
-)
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return the table of the page, and one of all lengths of single lists."""
+
+    def cell(own: list[Json]) -> str:
+        return f"{_forms.seconds(own)}, {_forms.ratio(own, _PEER)}".removesuffix(", -")
+
+    kept = _forms.checked(records, {"float64": 1e-10, "float32": 1e-4})
+    shown = [r for r in kept if _GRADED not in r["what"] and r["shape"] in _SHOWN.values()]
+    single = {f"{2 * n:,}": {"shape": [2 * n]} for n in _LONG}
+    return {
+        "losses": table(shown, {"what": "loss"}, pivot(cell, {name: {"shape": of} for name, of in _SHOWN.items()})),
+        "single lists": table(kept, {"what": "loss"}, pivot(cell, single)),
+    }
+
+
+def figures(records: list[Json], folder: Path) -> None:
+    """Draw time and memory over the length of a list."""
+    _forms.draw(records, {"value and gradient": _DRAWN}, folder / "losses.png")
+
+
+_SHAPES = [*(([2 * n], "float64") for n in _LONG), *((shape, "float32") for shape in _SHOWN.values() if len(shape) > 1)]
 _REQUESTS: list[Json] = [
-    {"what": what, "shape": list(shape), "dtype": dtype, "form": form, "threads": 1}
-    for name in _NAMES
-    for what, lengths in ((name, _LONG), (name + _GRADED, _GRADED_LONG))
-    for shape, dtype in (*(((2 * n,), "float64") for n in lengths), *((shape, "float32") for shape in _BATCHES))
-    for form in _FORMS
-    if what != "logistic" + _GRADED and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or not _has_matrix(name, form))
+    {"what": name + suffix, "shape": shape, "dtype": dtype, "form": form, "threads": 1}
+    for name in _PLAIN
+    for suffix, shapes in (("", _SHAPES), (_GRADED, [([2 * n], "float64") for n in _GRADED_LONG]))
+    for shape, dtype in shapes
+    for form in FORMS
+    if name + suffix != "logistic" + _GRADED
+    and (shape[-1] <= 2 * _LONGEST_OF_PAIRS or form != _PEER or name in _OF_ITEMS)
 ]
-
-
-def measure(**request: Any) -> Json:  # noqa: ANN401
-    """Return the record of a request; processes find this function by its name."""
-    return FORMS.measure(**request)
-
-
-BENCH = Bench("losses", __doc__, "docs/losses.md", _REQUESTS, measure, FORMS.tables, alone=True, figures=FORMS.draw)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"what": ["ranknet"], "shape": ["[2000]", "[64, 20]"]}
+BENCH = Bench("losses", "docs/losses.md", _REQUESTS, _QUICK, measure, tables, alone=True, figures=figures)

@@ -2,23 +2,22 @@
 
 Plain torch is the shortest form that is correct without ties. Labels are 0 and 1, or 0 to 4 where a row says
 "graded". Other libraries are measured if they can be imported; the time of their own data structures does not count.
-See `_forms` for how it is measured; a plot is written beside the records.
-
-    python -m scripts.bench_metrics --docs
+See `_forms` for how it is measured.
 """
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ltr.metrics import Measure, parse_measure
-from scripts._bench import Bench, Json
-from scripts._forms import Form, Forms
+from scripts import _forms
+from scripts._bench import Bench, Json, made_on, table, value
+from scripts._forms import Form
 
 Call = Callable[[], float]  # the mean value of the lists
 
@@ -26,8 +25,8 @@ _METRICS = ("ndcg", "mrr", "auc")
 _GRADED = ", graded"
 _LONG = (100, 1_000, 10_000, 100_000, 1_000_000)
 _GRADED_LONG = (1_000, 100_000)
-_LONGER = {"auc": (10_000_000,)}
-_BATCH = (8_000, 40)
+_LONGEST = 10_000_000  # of AUC
+_BATCH = [8_000, 40]
 _RANX_LONGEST = 100_000  # it keeps a name for every item
 
 
@@ -105,22 +104,17 @@ def _ranx(metric: str, scores: Tensor, labels: Tensor) -> Call | None:
     return lambda: float(evaluate(qrels, run, metric))
 
 
-def _form(prepared: Form) -> Form:
-    """Return the form for the metric that is measured."""
-    return lambda what, scores, labels: prepared(what.removesuffix(_GRADED), scores, labels)
-
-
-_FORMS = {
-    "ltr": _form(_ltr),
-    "ltr, flat": _form(_ltr_flat),
-    "plain torch": _form(_plain),
-    "torchmetrics": _form(_torchmetrics),
-    "scikit-learn": _form(_scikit_learn),
-    "ranx": _form(_ranx),
+FORMS: dict[str, Form] = {
+    _forms.OURS: _ltr,
+    "ltr, flat": _ltr_flat,
+    "plain torch": _plain,
+    "torchmetrics": _torchmetrics,
+    "scikit-learn": _scikit_learn,
+    "ranx": _ranx,
 }
 
 
-def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
+def data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     """Return scores without ties, and labels above 0 for a third of the items."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.randn(shape, generator=generator, dtype=torch.float64)
@@ -129,30 +123,38 @@ def _data(what: str, shape: Sequence[int], dtype: str) -> tuple[Tensor, Tensor]:
     return scores.to(getattr(torch, dtype)), labels if what.endswith(_GRADED) else (labels > 0).long()
 
 
-FORMS = Forms(
-    "metrics",
-    _FORMS,
-    data=_data,
-    plot={m: [(form, m, form, "-o", f"C{at}") for at, form in enumerate(_FORMS)] for m in _METRICS},
-    tolerance={"float64": 1e-4, "float32": 1e-4},  # some compute in single precision
-    first=(30,),
-)
-_LENGTHS = {metric: (*_LONG, *_LONGER.get(metric, ())) for metric in _METRICS}
-_LENGTHS |= {metric + _GRADED: _GRADED_LONG for metric in _METRICS if metric != "auc"}
+def measure(what: str, shape: list[int], dtype: str, form: str, threads: int) -> Json:
+    """Return the value, time and memory of one form."""
+
+    def prepared(what: str, scores: Tensor, labels: Tensor) -> Call | None:
+        return FORMS[form](what.removesuffix(_GRADED), scores, labels)
+
+    return _forms.timed(prepared, data, what, shape, dtype, first=(30,))
+
+
+def tables(records: list[Json]) -> dict[str, str]:
+    """Return our seconds and memory, and the others' time as a multiple of ours."""
+    kept = _forms.checked(records, {"float64": 1e-4, "float32": 1e-4})  # some compute in single precision
+    sized = [r | {"scores": " x ".join(f"{n:,}" for n in r["shape"])} for r in kept]
+    others = {form: functools.partial(_forms.ratio, form=form) for form in [*FORMS][1:]}
+    ours = {"ltr": _forms.seconds, "MB": value("megabytes", "{:.0f}")}
+    return {"metrics": f"{made_on(records)}\n\n{table(sized, {'what': '', 'scores': 'scores'}, ours | others)}\n"}
+
+
+def figures(records: list[Json], folder: Path) -> None:
+    """Draw time and memory over the length of a list."""
+    _forms.draw(records, {name: [name] for name in _METRICS}, folder / "metrics.png")
+
+
 _REQUESTS: list[Json] = [
-    {"what": what, "shape": list(shape), "dtype": dtype, "form": form, "threads": 1}
-    for what, lengths in _LENGTHS.items()
-    for shape, dtype in (*(((n,), "float64") for n in lengths), (_BATCH, "float32"))
-    for form in _FORMS
+    {"what": what, "shape": shape, "dtype": dtype, "form": form, "threads": 1}
+    for what in (*_METRICS, *(metric + _GRADED for metric in _METRICS[:2]))
+    for shape, dtype in (
+        *(([n], "float64") for n in (_GRADED_LONG if what.endswith(_GRADED) else _LONG)),
+        *([([_LONGEST], "float64")] if what == "auc" else []),
+        (_BATCH, "float32"),
+    )
+    for form in FORMS
 ]
-
-
-def measure(**request: Any) -> Json:  # noqa: ANN401
-    """Return the record of a request; processes find this function by its name."""
-    return FORMS.measure(**request)
-
-
-BENCH = Bench("metrics", __doc__, "docs/metrics.md", _REQUESTS, measure, FORMS.tables, alone=True, figures=FORMS.draw)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"what": ["ndcg"], "shape": ["[1000]", "[8000, 40]"]}
+BENCH = Bench("metrics", "docs/metrics.md", _REQUESTS, _QUICK, measure, tables, alone=True, figures=figures)

@@ -2,30 +2,19 @@
 
 The loop by hand is what one would write in plain torch: standardised features, mini-batches of 16 padded lists, AdamW,
 dropout, a fifth of the queries held out, and the epoch kept whose NDCG@10 was best there. It has two widths, and each
-cell of the table has the better one *on the test set*, which `ltr run` does not get to see.
+cell of the table has the better one *on the test set*, which `ltr run` does not get to see. The default config is a
+path and nothing else. The boosters have their own ranking objectives, up to 2,000 trees, and stop where NDCG@10 on a
+fifth of the training queries has not risen for 50 trees.
 
-The default config is a path and nothing else: several methods, compared and blended, and the exact stage. The boosters
-of LightGBM, XGBoost and CatBoost have their own ranking objectives, up to 2,000 trees with learning rate 0.05, and stop
-where NDCG@10 on a fifth of the training queries has not risen for 50 trees. The processor seconds are those of the
-measurement without imports.
-
-The data are ``lightgbm_lambdarank`` (from LTR_DATA; 201 training queries with 300 features, 50 test queries) and lists
-in the manner of LETOR that are generated here: 46 features, grades 0 to 2, 5 to 40 rows a query, and 500 test queries.
-Half of the features are log-normal and others whole numbers or noise with outliers; the grade depends on hidden
-quantities by steps, products and absolute values, and partly on the query. ``mq2008`` is LETOR's data set, whose folder
-LTR_MQ2008 names: it has Fold1 to Fold5, with train.txt, vali.txt and test.txt; seed s takes fold s + 1, and trains on
-the queries of the first two files.
-
-Every seed is another draw of the held-out queries, starting weights and batches.
-
-    python -m scripts.bench_neural --docs
+The data are ``lightgbm_lambdarank`` (from LTR_DATA), lists in the manner of LETOR that are generated here, and
+``mq2008``, LETOR's data set, whose folder LTR_MQ2008 names: seed s takes fold s + 1, and trains on the queries of
+train.txt and vali.txt. Every seed is another draw of the held-out queries, starting weights and batches.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -41,7 +30,7 @@ from torch.nn import functional as F
 from ltr.data import load
 from ltr.data.named import load_test
 from ltr.metrics import normalized_rank_statistic
-from scripts._bench import Bench, FloatArray, IntArray, Json, made_on, table, with_error
+from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, pivot, table, value, with_error
 from trainers.config import parse_config
 from trainers.run.experiment import run_experiment
 
@@ -81,17 +70,17 @@ def letor_like(queries: int) -> tuple[Part, Part]:
 
 def parts_of(name: str, seed: int) -> tuple[Part, Part]:
     """Return the training set and the test set of a name, of `mq2008` those of a fold."""
-    if name == "mq2008":
-        if "LTR_MQ2008" not in os.environ:
-            raise ImportError("LTR_MQ2008 does not name the folder of MQ2008")
-        fold = Path(os.environ["LTR_MQ2008"], f"Fold{seed % 5 + 1}")
-        files = [str(fold / f"{part}.txt") for part in ("train", "vali", "test")]
-        found = load_svmlight_files(files, query_id=True)
-        parts = [(found[at].toarray(), found[at + 1].astype(np.int64), found[at + 2]) for at in (0, 3, 6)]
-        return tuple(np.concatenate(both) for both in zip(*parts[:2], strict=True)), parts[2]  # type: ignore[return-value]
-    if name.startswith("letor_like_"):
-        return letor_like(int(name.removeprefix("letor_like_")))
-    return tuple((data.X, data.y, data.qid) for data in (load(name), load_test(name)))  # type: ignore[return-value, union-attr]
+    if name == "letor_like_200":
+        return letor_like(200)
+    if name != "mq2008":
+        train, test = load(name), load_test(name)
+        return (train.X, train.y, train.qid), (test.X, test.y, test.qid)
+    if "LTR_MQ2008" not in os.environ:
+        raise ImportError("LTR_MQ2008 does not name the folder of MQ2008")
+    fold = Path(os.environ["LTR_MQ2008"], f"Fold{seed % 5 + 1}")
+    found = load_svmlight_files([str(fold / f"{part}.txt") for part in ("train", "vali", "test")], query_id=True)
+    train, held, test = ((found[at].toarray(), found[at + 1].astype(np.int64), found[at + 2]) for at in (0, 3, 6))
+    return tuple(np.concatenate(both) for both in zip(train, held, strict=True)), test
 
 
 def ndcg(scores: FloatArray, y: IntArray, qid: IntArray) -> float:
@@ -107,7 +96,7 @@ def _held(qid: IntArray, rng: np.random.Generator) -> np.ndarray:
     return np.isin(qid, queries[: round(len(queries) / 5)])
 
 
-# the loop by hand
+# --- the loop by hand ---------------------------------------------------------------------------------------------
 
 
 def ranknet(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
@@ -121,9 +110,6 @@ def list_net(scores: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
     """Return the mean over lists of the cross entropy of the softmax of labels and scores."""
     wanted = labels.masked_fill(~mask, -1e9).softmax(-1)
     return -(wanted * scores.masked_fill(~mask, -1e9).log_softmax(-1)).sum(-1).mean()
-
-
-_BY_HAND = {"ranknet": ranknet, "list_net": list_net}
 
 
 def by_hand(
@@ -163,9 +149,6 @@ def by_hand(
     return result
 
 
-# ltr run
-
-
 def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, float]:
     """Return the test NDCG@10 of `ltr run` for each loss, with default settings; of all methods without a scorer."""
     with tempfile.TemporaryDirectory() as folder:
@@ -185,9 +168,6 @@ def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, 
                 "exact": {"enabled": False, "statistic": "dcg@10"},
             }
         return {str(row.method): float(row.test["ndcg@10"] or 0.0) for row in run_experiment(parse_config(tree)).rows}
-
-
-# boosters
 
 
 def by_boosting(library: str, train: Part, test: Part, seed: int) -> float:
@@ -227,8 +207,8 @@ def measure(form: str, data: str, seed: int) -> Json:
     begun = time.process_time()
     if form == _HAND:
         values = {
-            f"{name} {hidden}": by_hand(train, test, loss, hidden, seed)
-            for name, loss in _BY_HAND.items()
+            f"{loss.__name__} {hidden}": by_hand(train, test, loss, hidden, seed)
+            for loss in (ranknet, list_net)
             for hidden in _WIDTHS
         }
     elif form in _BOOSTERS:
@@ -243,36 +223,35 @@ def measure(form: str, data: str, seed: int) -> Json:
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the means over seeds by loss, and those of the default config and of boosters."""
 
-    def by_loss(found: list[Json]) -> str:
-        loss, kept = found[0]["loss"].strip("`"), [one["ndcg"] for one in found]
-        keys = [key for key in kept[0] if key in (loss, *(f"{loss} {hidden}" for hidden in _WIDTHS))]
-        values = [[one[key] for one in kept] for key in keys]
+    def by_loss(own: list[Json]) -> str:
+        loss = own[0]["loss"].strip("`")
+        keys = [key for key in own[0]["ndcg"] if key in (loss, *(f"{loss} {hidden}" for hidden in _WIDTHS))]
+        values = [[one["ndcg"][key] for one in own] for key in keys]
         return with_error(max(values, key=np.mean)) if values else "-"
 
-    def whole(found: list[Json]) -> str:
-        return with_error([one["ndcg"][one["form"]] for one in found])
+    def whole(own: list[Json]) -> str:
+        return with_error([one["ndcg"][one["form"]] for one in own])
 
-    def seconds(found: list[Json]) -> str:
-        forms = dict.fromkeys(one["form"] for one in found)
-        return ", ".join(f"{np.mean([one['seconds'] for one in found if one['form'] == form]):.2g}" for form in forms)
+    def seconds(own: list[Json]) -> str:
+        forms = dict.fromkeys(one["form"] for one in own)
+        return ", ".join(f"{np.mean([one['seconds'] for one in own if one['form'] == form]):.2g}" for form in forms)
 
     head = f"{made_on(records)} Mean over seeds and its standard error.\n\n"
     by_form = [one | {"loss": f"`{loss}`"} for one in records if one["form"] in _FORMS for loss in _LOSSES]
     of_whole = [one for one in records if one["form"] in (_DEFAULT, *_BOOSTERS)]
-    first = table(by_form, {"data": "data", "loss": "loss"}, {form: {"form": form} for form in _FORMS}, by_loss)
-    columns = {form: {"form": form} for form in (_DEFAULT, *_BOOSTERS)}
-    more = {"rows": lambda found: str(found[0]["rows"]), "processor seconds": seconds}
-    return {"neural": head + first, "boosters": head + table(of_whole, {"data": "data"}, columns, whole, more)}
+    losses = pivot(by_loss, {form: {"form": form} for form in _FORMS})
+    methods = pivot(whole, {form: {"form": form} for form in (_DEFAULT, *_BOOSTERS)})
+    methods = {"rows": value("rows"), **methods, "processor seconds": seconds}
+    return {
+        "neural": head + table(by_form, {"data": "data", "loss": "loss"}, losses),
+        "boosters": head + table(of_whole, {"data": "data"}, methods),
+    }
 
 
 _REQUESTS = [
-    {"form": form, "data": data, "seed": seed}
-    for data in _DATA
-    for form in (*_FORMS, _DEFAULT, *_BOOSTERS)
-    for seed in range(_SEEDS)
-    if data != "mq2008" or form not in _FORMS
+    request
+    for request in grid(data=_DATA, form=(*_FORMS, _DEFAULT, *_BOOSTERS), seed=range(_SEEDS))
+    if request["data"] != "mq2008" or request["form"] not in _FORMS
 ]
-BENCH = Bench("neural", __doc__, "docs/neural.md", _REQUESTS, measure, tables)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"data": ["lightgbm_lambdarank"], "form": ["LightGBM", "XGBoost"]}
+BENCH = Bench("neural", "docs/neural.md", _REQUESTS, _QUICK, measure, tables)

@@ -2,13 +2,10 @@
 
 Memory is what the fit adds to the peak before it, which includes data and imports. No table is written unless all forms
 of a fit reach the same objective.
-
-    python -m scripts.bench_scaling --docs
 """
 
 from __future__ import annotations
 
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -19,8 +16,7 @@ import torch
 from ltr.fitting import Fit, FitOptions
 from ltr.losses import parse_loss
 from ltr.rankers.scorers import LinearScorer, MLPScorer
-from scripts._bench import Bench, Json, made_on, peak, table
-from trainers.tables import markdown_table
+from scripts._bench import Bench, Json, grid, made_on, peak, pivot, table, value
 
 _ROWS = (100_000, 1_000_000)
 _LOSSES = ("ranknet", "hinge", "squared_hinge", "exponential", "logistic", "p_norm_push(p=2)")
@@ -59,45 +55,35 @@ def measure(task: str, rows: int, loss: str, steps: int, threads: int, chunked: 
         *_, last = fit
         seconds = time.perf_counter() - ready
     outcome = {"status": fit.stopped, "seconds": seconds, "done": last.index, "objective": last.objective}
-    return outcome | {"gap": last.gap, "megabytes": peak() - before}
+    return outcome | {"gap": last.gap / last.objective, "megabytes": peak() - before}
 
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return a table of training to the optimum, by loss, and one of seconds per step and memory, by task and form."""
-    optima, few = ([one for one in records if one["steps"] == steps] for steps in (_OPTIMUM, _FEW))
-    rows = [
-        [
-            *(r["loss"], f"{r['rows']:,}", r["status"], str(r["done"]), f"{r['seconds']:.3g}"),
-            *(f"{r['gap'] / r['objective']:.1e}", f"{r['megabytes']:.0f}"),
-        ]
-        for r in optima
-    ]
-    losses = markdown_table(["loss", "rows", "ended by", "steps", "seconds", "gap", "MB"], rows, left=2)
+    sized = [record | {"rows": f"{record['rows']:,}"} for record in records]
+    optima, few = ([one for one in sized if one["steps"] == steps] for steps in (_OPTIMUM, _FEW))
     for one in few:
         own = [r["objective"] for r in few if (r["task"], r["rows"]) == (one["task"], one["rows"])]
         if max(own) - min(own) > 1e-9 * max(own):
             raise SystemExit(f"{one['task']}, {one['rows']} rows: the forms end with different objectives {own}")
-    forms = table(
-        [one | {"rows": f"{one['rows']:,}"} for one in few],
-        {"task": "scorer and lists", "rows": "rows"},
-        _FORMS,
-        lambda found: f"{found[0]['seconds'] / found[0]['done']:.3g} s, {found[0]['megabytes']:.0f} MB",
-    )
+    columns = {
+        "ended by": value("status"),
+        "steps": value("done"),
+        "seconds": value("seconds", "{:.3g}"),
+        "gap": value("gap", "{:.1e}"),
+        "MB": value("megabytes", "{:.0f}"),
+    }
+    losses = table(optima, {"loss": "loss", "rows": "rows"}, columns)
+    step = pivot(lambda own: f"{own[0]['seconds'] / own[0]['done']:.3g} s, {own[0]['megabytes']:.0f} MB", _FORMS)
+    forms = table(few, {"task": "scorer and lists", "rows": "rows"}, step)
     return {"scaling": f"{made_on(records)}\n\n{losses}\n\n{forms}\n"}
 
 
-_REQUESTS = [
-    {"task": _TASKS[0], "rows": n, "loss": loss, "steps": _OPTIMUM, **_FORMS["1 thread"]}
-    for n in _ROWS
-    for loss in _LOSSES
-]
+_REQUESTS = grid(task=_TASKS[:1], rows=_ROWS, loss=_LOSSES, steps=[_OPTIMUM], threads=[1], chunked=[False])
 _REQUESTS += [
-    {"task": task, "rows": n, "loss": "ranknet", "steps": _FEW, **form}
-    for task in _TASKS
-    for n in _ROWS
+    request | form
+    for request in grid(task=_TASKS, rows=_ROWS, loss=["ranknet"], steps=[_FEW])
     for form in _FORMS.values()
 ]
-BENCH = Bench("scaling", __doc__, "docs/scaling.md", _REQUESTS, measure, tables, alone=True)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_QUICK = {"rows": ["100000"], "loss": ["ranknet"]}
+BENCH = Bench("scaling", "docs/scaling.md", _REQUESTS, _QUICK, measure, tables, alone=True)

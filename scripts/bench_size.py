@@ -2,20 +2,15 @@
 
 The table is generated: graded labels 0 to 4, about 100 rows a query, float32 features, of which half have heavy tails.
 Memory is the peak of the process by the operating system, from which that of its imports is subtracted; the table gives
-both as multiples of the features as float32. Each measurement of ours stands beside a plain form of the same work:
-pandas for parquet and CSV, scikit-learn for sparse text, a training loop in torch with the same scaling, network and
-loss. (Imports are those of the work: it is done with a few rows first.)
-
-    python -m scripts.bench_size --set rows=20000                            # a small table, to try it
-    python -m scripts.bench_size --docs
-    python -m scripts.bench_size --only "what=score by a network;read CSV"
+both as multiples of the features as float32. Some measurements of ours stand beside a plain form of the same work:
+pandas for parquet, scikit-learn for sparse text, a training loop in torch with the same scaling, network and loss.
+(Imports are those of the work: it is done with a few rows first.)
 """
 
 from __future__ import annotations
 
 import itertools
 import multiprocessing
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -23,58 +18,43 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from torch import nn
 
 from ltr.data import read_data, read_svmlight
 from ltr.exact import Limits
 from ltr.losses import RankNetLoss
 from ltr.rankers import ExactRanker, LogisticRegressionRanker, Ranker, SurrogateRanker, TwoStageRanker
-from scripts._bench import Bench, IntArray, Json, made_on, peak
-from trainers.tables import markdown_table
+from scripts._bench import Bench, IntArray, Json, made_on, peak, table, value
 
-_PIECE = 50_000  # rows that are generated at a time
 _TEXT_ROWS = 200_000  # most rows that are written as text
 _FEW = 2_000  # rows of the table on which the work is done first
 _HIDDEN, _DROPOUT, _LISTS = (256, 128), 0.3, 16  # the defaults of the network
+_TEXT = "read sparse text"
+
+Work = Callable[[], object]
 
 
 def generate(folder: Path, rows: int, columns: int) -> None:
-    """Write the table as arrays (``X.npy``, ``y.npy``, ``qid.npy``), as parquet, and its first rows as text and CSV."""
+    """Write the table as arrays (``X.npy``, ``y.npy``, ``qid.npy``), as parquet, and its first rows as sparse text."""
     folder.mkdir(parents=True, exist_ok=True)
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    rng, world = np.random.default_rng(0), np.random.default_rng(1)
+    rng = np.random.default_rng(0)
     lengths = rng.integers(60, 141, size=rows // 60 + 1)
     qid = np.repeat(np.arange(len(lengths)), lengths)[:rows]
-    weights, y = world.normal(size=columns) / np.sqrt(columns), np.empty(rows, dtype=np.int64)
-    X = np.lib.format.open_memmap(folder / "X.npy", "w+", np.float32, (rows, columns))
+    X = rng.standard_normal((rows, columns), dtype=np.float32)
+    relevance = X @ rng.normal(size=columns).astype(np.float32) / np.sqrt(columns) + 0.7 * rng.normal(size=rows)
+    y = np.searchsorted([0.0, 0.6, 1.2, 1.9], relevance)
+    np.exp(X[:, ::2], out=X[:, ::2])
+    for name, array in (("X", X), ("y", y), ("qid", qid)):
+        np.save(folder / f"{name}.npy", array)
     names = [f"f{j + 1}" for j in range(columns)]
-    schema = pa.schema([*((name, pa.float32()) for name in names), ("y", pa.int64()), ("query", pa.int64())])
-    with (
-        pq.ParquetWriter(folder / "table.parquet", schema, compression="snappy") as table,
-        (folder / "table.svm").open("w", encoding="ascii") as text,
-        (folder / "table.csv").open("w", encoding="ascii") as csv,
-    ):
-        csv.write(",".join([*names, "y", "query"]) + "\n")
-        for begin in range(0, rows, _PIECE):
-            here = slice(begin, min(begin + _PIECE, rows))
-            normal = rng.normal(size=(here.stop - begin, columns))
-            y[here] = np.searchsorted([0.0, 0.6, 1.2, 1.9], normal @ weights + 0.7 * rng.normal(size=len(normal)))
-            normal[:, ::2] = np.exp(normal[:, ::2])
-            X[here] = normal
-            arrays = [pa.array(np.ascontiguousarray(column)) for column in X[here].T]
-            table.write_table(pa.Table.from_arrays([*arrays, pa.array(y[here]), pa.array(qid[here])], schema=schema))
-            for row, label, query in zip(X[here][: max(0, _TEXT_ROWS - begin)], y[here], qid[here], strict=False):
-                values = [f"{value:.6g}" for value in row.tolist()]
-                text.write(
-                    f"{label} qid:{query} {' '.join(f'{j}:{value}' for j, value in enumerate(values, start=1))}\n"
-                )
-                csv.write(f"{','.join(values)},{label},{query}\n")
-    np.save(folder / "y.npy", y)
-    np.save(folder / "qid.npy", qid)
+    pd.DataFrame(X, columns=names, copy=False).assign(y=y, query=qid).to_parquet(folder / "table.parquet", index=False)
+    first = slice(0, _TEXT_ROWS)
+    short = X[first].astype(np.float64).round(5)
+    dump_svmlight_file(short, y[first], str(folder / "table.svm"), zero_based=False, query_id=qid[first])
 
 
 def loaded(folder: Path) -> tuple[NDArray[np.float32], IntArray, IntArray]:
@@ -82,10 +62,7 @@ def loaded(folder: Path) -> tuple[NDArray[np.float32], IntArray, IntArray]:
     return np.load(folder / "X.npy"), np.load(folder / "y.npy"), np.load(folder / "qid.npy")
 
 
-# what is measured: ours, then the plain form. Each takes the folder, does what is not timed, and returns the work
-
-
-Work = Callable[[], object]
+# what is measured: each takes the folder, does what is not timed, and returns the work
 
 
 def train(folder: Path) -> Work:
@@ -129,10 +106,8 @@ def train_plainly(folder: Path) -> Work:
 
 def predict(folder: Path, ranker: Ranker) -> Work:
     """Score all rows by a ranker that was fitted to a few of them."""
-    X, y, qid = loaded(folder)
-    few = slice(0, _FEW)
-    given = {} if isinstance(ranker, LogisticRegressionRanker) else {"qid": qid[few]}
-    ranker.fit(X[few], y[few] > 1 if not given else y[few], **given)
+    X, y, _ = loaded(folder)
+    ranker.fit(X[:_FEW], y[:_FEW] > 1)
     return lambda: ranker.predict(X)
 
 
@@ -144,91 +119,56 @@ def two_stages(folder: Path) -> Work:
     return lambda: ranker.fit(X, y > 1).order(X)
 
 
-def read_plainly(path: Path) -> Work:
-    """Read the parquet file, or the CSV file, with pandas and make a matrix of it."""
-    import pandas as pd
-
-    def work() -> None:
-        frame = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
-        frame.pop("y"), frame.pop("query")
-        np.ascontiguousarray(frame.to_numpy())
-
-    return work
+def read_plainly(folder: Path) -> Work:
+    """Read the parquet file with pandas and make a matrix of its features."""
+    return lambda: np.ascontiguousarray(pd.read_parquet(folder / "table.parquet").iloc[:, :-2].to_numpy())
 
 
-def read_text_plainly(folder: Path) -> Work:
-    """Read the sparse text with scikit-learn and make a matrix of it."""
-    from sklearn.datasets import load_svmlight_file
-
-    return lambda: load_svmlight_file(str(folder / "table.svm"), dtype=np.float32, query_id=True)[0].toarray()
-
-
-def read_whole(path: Path) -> Work:
-    """Read the parquet file, or the CSV file."""
-    return lambda: read_data(path, label="y", query="query")
-
-
-_WORK: dict[str, dict[str, Callable[[Path], Work]]] = {
-    "read parquet": {
-        "ltr": lambda folder: read_whole(folder / "table.parquet"),
-        "pandas": lambda folder: read_plainly(folder / "table.parquet"),
-    },
-    "read CSV": {
-        "ltr": lambda folder: read_whole(folder / "table.csv"),
-        "pandas": lambda folder: read_plainly(folder / "table.csv"),
-    },
-    "read sparse text": {
-        "ltr": lambda folder: lambda: read_svmlight(folder / "table.svm", dtype="float32"),
-        "scikit-learn": read_text_plainly,
-    },
-    "train a network, one epoch": {"ltr": train, "torch": train_plainly},
-    "score by a linear ranker": {"ltr": lambda folder: predict(folder, LogisticRegressionRanker())},
-    "score by a network": {"ltr": lambda folder: predict(folder, SurrogateRanker(scorer="mlp", max_steps=1))},
-    "two stages, one list": {"ltr": two_stages},
+_WORK: dict[tuple[str, str], Callable[[Path], Work]] = {
+    ("read parquet", "ltr"): lambda folder: lambda: read_data(folder / "table.parquet", label="y", query="query"),
+    ("read parquet", "pandas"): read_plainly,
+    (_TEXT, "ltr"): lambda folder: lambda: read_svmlight(folder / "table.svm", dtype="float32"),
+    (_TEXT, "scikit-learn"): lambda folder: (
+        lambda: load_svmlight_file(str(folder / "table.svm"), dtype=np.float32, query_id=True)[0].toarray()
+    ),
+    ("train a network, one epoch", "ltr"): train,
+    ("train a network, one epoch", "torch"): train_plainly,
+    ("score by a linear ranker", "ltr"): lambda folder: predict(folder, LogisticRegressionRanker()),
+    ("score by a network", "ltr"): lambda folder: predict(folder, SurrogateRanker(scorer="mlp", max_steps=1)),
+    ("two stages, one list", "ltr"): two_stages,
 }
 
 
-def measure(what: str, form: str, rows: int, columns: int, threads: int) -> Json:
+def measure(what: str, form: str, threads: int, rows: int = 1_000_000, columns: int = 136) -> Json:
     """Return the time and the memory of one measurement."""
     folder = Path(tempfile.gettempdir(), f"bench_size_{rows}_{columns}")
-    if not (folder / "qid.npy").exists():  # made once, by another process, whose memory does not count
+    if not (folder / "table.svm").exists():  # made once, by another process, whose memory does not count
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             pool.submit(generate, folder / "few", _FEW, columns).result()
             pool.submit(generate, folder, rows, columns).result()
-    _WORK[what][form](folder / "few")()
-    imports, work = peak(), _WORK[what][form](folder)
+    _WORK[what, form](folder / "few")()
+    imports, work = peak(), _WORK[what, form](folder)
     start = time.perf_counter()
     work()
-    return {"seconds": time.perf_counter() - start, "imports": imports, "peak": peak()}
+    found = {"seconds": time.perf_counter() - start, "imports": imports, "peak": peak()}
+    done = min(rows, _TEXT_ROWS) if what == _TEXT else rows
+    size = 4 * done * columns / 2**20
+    return found | {"rows": done, "size": size, "ratio": (found["peak"] - imports) / size}
 
 
 def tables(records: list[Json]) -> dict[str, str]:
     """Return the table of memory and time."""
-    lines = []
-    for found in records:
-        rows = min(found["rows"], _TEXT_ROWS) if found["what"] in ("read CSV", "read sparse text") else found["rows"]
-        size, added = 4 * rows * found["columns"] / 2**20, found["peak"] - found["imports"]
-        megabytes = [f"{value:,.0f}" for value in (size, found["imports"], found["peak"])]
-        numbers = [*megabytes, f"{added / size:.2f}", f"{found['seconds']:.1f}"]
-        lines.append([found["what"], found["form"], f"{rows:,}", *numbers])
-    head = ["", "by", "rows", "table, MB", "imports, MB", "peak, MB", "(peak - imports) / table", "seconds"]
-    about = f"{records[0]['columns']} features as float32; {made_on(records)} Threads: {records[0]['threads']}."
-    return {"size": f"{about}\n\n{markdown_table(head, lines, left=2)}\n"}
+    columns = {
+        "rows": value("rows", "{:,}"),
+        "table, MB": value("size", "{:,.0f}"),
+        "imports, MB": value("imports", "{:,.0f}"),
+        "peak, MB": value("peak", "{:,.0f}"),
+        "(peak - imports) / table": value("ratio", "{:.2f}"),
+        "seconds": value("seconds", "{:.1f}"),
+    }
+    return {"size": f"{made_on(records)}\n\n{table(records, {'what': '', 'form': 'by'}, columns)}\n"}
 
 
-BENCH = Bench(
-    "size",
-    __doc__,
-    "docs/scaling.md",
-    [
-        {"what": what, "form": form, "rows": 1_000_000, "columns": 136, "threads": 1}
-        for what, forms in _WORK.items()
-        for form in forms
-    ],
-    measure,
-    tables,
-    alone=True,
-)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_REQUESTS = [{"what": what, "form": form, "threads": 1} for what, form in _WORK]
+_QUICK = {"what": ["read parquet"]}
+BENCH = Bench("size", "docs/scaling.md", _REQUESTS, _QUICK, measure, tables, alone=True)

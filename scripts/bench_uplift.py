@@ -7,13 +7,9 @@ order of the scores on 20,000 new rows, as a share of the best, where a random o
 
 T- and X-learners are scikit-learn's HistGradientBoostingRegressor with its defaults, the X-learner with the known
 chance of a treatment.
-
-    python -m scripts.bench_uplift --docs
 """
 
 from __future__ import annotations
-
-import sys
 
 import numpy as np
 import torch
@@ -21,7 +17,7 @@ from scipy.stats import rankdata
 
 from ltr.cards import CardRanker
 from ltr.uplift import UpliftLoss, uplift_labels
-from scripts._bench import Bench, FloatArray, Json, descended, made_on, table
+from scripts._bench import Bench, FloatArray, Json, descended, grid, made_on, pivot, table
 from trainers.report.paired import paired
 
 _FORMS = (
@@ -30,7 +26,7 @@ _FORMS = (
     *("T-learner, logistic", "T-learner, boosted", "X-learner, boosted"),
     "card of four questions",  # points up to 3
 )
-_SETTINGS = [{"effect": effect, "rows": rows} for effect in ("linear", "bent") for rows in (1000, 10000)]
+_EFFECTS, _ROWS = ("linear", "bent"), (1000, 10000)
 _SEEDS, _RIDGE = 20, 0.001
 
 
@@ -93,18 +89,9 @@ def tables(records: list[Json]) -> dict[str, str]:
         one = paired(found[0]["share"], np.zeros(_SEEDS), overlap=0.0)
         return f"{one.difference:.2f} ± {one.width:.2f}"
 
-    columns = {f"{one['effect']}, {one['rows']:,}": one for one in _SETTINGS}
-    return {"uplift": f"{made_on(records)}\n\n{table(records, {'form': 'ranker'}, columns, cell)}\n"}
+    settings = {f"{one['effect']}, {one['rows']:,}": one for one in grid(effect=_EFFECTS, rows=_ROWS)}
+    return {"uplift": f"{made_on(records)}\n\n{table(records, {'form': 'ranker'}, pivot(cell, settings))}\n"}
 
 
-BENCH = Bench(
-    "uplift",
-    __doc__,
-    "docs/uplift.md",
-    [{"form": form, **one} for form in _FORMS for one in _SETTINGS],
-    measure,
-    tables,
-)
-
-if __name__ == "__main__":
-    sys.exit(BENCH.main())
+_REQUESTS = grid(form=_FORMS, effect=_EFFECTS, rows=_ROWS)
+BENCH = Bench("uplift", "docs/uplift.md", _REQUESTS, {"form": ["least squares of z"]}, measure, tables)

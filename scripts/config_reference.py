@@ -1,9 +1,4 @@
-"""Write docs/config.md, the tables of every config key, from the fields of the config classes.
-
-::
-
-    python scripts/config_reference.py
-"""
+"""Write docs/config.md, the tables of every config key, from the fields of the config classes."""
 
 from __future__ import annotations
 

@@ -1,53 +1,43 @@
-"""Run again what the docs state, on the commit that is checked out, and print stated values beside those of now.
+"""Measure again what the docs state, and print stated values beside those of now; or write the tables into the pages.
 
-    LTR_DATA=path/to/data python -m scripts.results --quick           # a few cells of each study and benchmark
-    LTR_DATA=path/to/data python -m scripts.results clicks uplift     # two of them whole; without names all: days
+    LTR_DATA=path/to/data python -m scripts.results --quick              # a few cells of each study and benchmark
+    LTR_DATA=path/to/data python -m scripts.results clicks uplift        # two of them whole; without names all: days
+    LTR_DATA=path/to/data python -m scripts.results exact --only data=pima "top=50;100"
+    LTR_DATA=path/to/data python -m scripts.results payoff --docs        # its tables; --kept: of the records there are
 
-Records are kept in ``results/COMMIT/``, so that the same command goes on after an interruption. Studies whose records
-are in ``docs/`` are compared on the same cells, others with the table of the page; of the page on the paper, lines that
-came out otherwise are shown.
+Records are kept in ``results/COMMIT/``, so that the same command goes on after an interruption. The records of studies
+are in ``docs/``: their tables are made of these, and what is measured again is compared on the same cells. Of the page
+on the paper, lines that come out otherwise are shown.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from ltr.threads import available_threads
-from scripts._bench import ROOT, Bench, inserted
-from scripts.paper import __main__ as paper
-from trainers.cli import main as ltr_command
+from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
-QUICK: Mapping[str, Mapping[str, Sequence[str]]] = {
-    "answer.__main__": {"table": ["pima", "wine", "travellers"], "split": ["25"], "ranker": ["AutoRanker",
-                        "logistic regression", "LightGBM lambdarank"]},
-    "payoff.__main__": {"data": ["uis", "wine"], "split": ["0", "1"], "base": ["logistic_regression"]},
-    "payoff.noise": {"seed": ["0", "1", "2"]},
-    "bench_cards": {"data": ["mammo"], "k": ["3"], "method": ["auc", "near", "rounded", "proof", "risk"]},
-    "bench_clicks": {"form": ["linear, no weights", "linear, joint"], "queries": ["300"]},
-    "bench_demands": {"data": ["travel"]},
-    "bench_exact": {"data": ["travel"], "top": ["50"], "method": ["weight_space"]},
-    "bench_gbdt": {"name": ["ranknet"], "data": ["None"], "length": ["1000"]},
-    "bench_losses": {"what": ["ranknet"], "shape": ["[200]", "[64, 20]"]},
-    "bench_metrics": {"what": ["ndcg"], "shape": ["[1000]", "[8000, 40]"]},
-    "bench_neural": {"data": ["lightgbm_lambdarank"], "form": ["LightGBM", "XGBoost"]},
-    "bench_promises": {"what": ["linear", "card"]},
-    "bench_scaling": {"rows": ["100000"], "loss": ["ranknet"]},
-    "bench_size": {"what": ["read parquet"]},
-    "bench_survival": {"data": ["veteran"]},
-    "bench_times": {"table": ["veteran"]},
-    "bench_uplift": {"form": ["least squares of z"]},
-}  # fmt: skip
-"""The modules of the studies and benchmarks, each with the cells of a quick look."""
+MODULES = (
+    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact"),
+    *("bench_gbdt", "bench_losses", "bench_metrics", "bench_neural", "bench_promises", "bench_scaling", "bench_size"),
+    *("bench_survival", "bench_times", "bench_uplift"),
+)
 
 Cells = dict[tuple[str, ...], str]
 """The cells of tables by the texts that begin their row and the heading of their column."""
+Claim = tuple[str, str, str]
+"""What a page states, the stated value, and the value now."""
+
+
+def benches() -> dict[str, Bench]:
+    """Return all benchmarks and studies by name."""
+    modules = [importlib.import_module(f"scripts.{module}") for module in MODULES]
+    return {one.name: one for module in modules for one in vars(module).values() if isinstance(one, Bench)}
 
 
 def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tuple[Cells, dict[tuple[str, ...], int]]:
@@ -61,7 +51,7 @@ def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tu
     counts = dict(leading or {})
     head: list[str] = []
     for line in text.splitlines():
-        row = [part.strip() for part in line.strip("| ").replace("| |", "|  |").split(" | ")] if "|" in line else []
+        row = [part.strip() for part in line.strip()[1:-1].split("|")] if line.startswith("|") else []
         if not row or not head:
             head = row
         elif set(line) <= set("|-: "):
@@ -72,24 +62,38 @@ def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tu
     return found, counts
 
 
-def compared(bench: Bench, folder: Path, only: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str, str]]:
-    """Measure what is missing, and yield each claim of the page with its stated value and its value now."""
-    records, requests = bench.records(folder / f"{bench.name}.jsonl"), bench.chosen(only)
-    bench.measure_missing(records, requests, available_threads())
-    with contextlib.redirect_stdout(None):
-        now = records.of(requests)
-        made = bench.tables(now) if now else {}
-        before = bench.tables(bench.records().of(now)) if bench.kept and now else {}
-    for name, text in made.items():
-        with contextlib.suppress(ValueError):  # a table without a place in the page
+def has_place(bench: Bench, name: str) -> bool:
+    """Return whether the page of a benchmark shows a table; others are printed when they are made."""
+    return f"<!-- begin {name} -->" in (ROOT / bench.page).read_text(encoding="utf-8")
+
+
+def compared(bench: Bench, now: list[Json]) -> Iterator[Claim]:
+    """Yield each cell of the page's tables that records make again."""
+    before = bench.tables(bench.found(ROOT / bench.kept, now)) if bench.kept else {}
+    for name, text in bench.tables(now).items():
+        if has_place(bench, name):
             values, leading = cells(text)
-            stated, _ = cells(before[name] if bench.kept else inserted(ROOT / bench.page, name), leading)
+            stated = cells(before.get(name) or inserted(ROOT / bench.page, name), leading)[0]
             for claim, value in values.items():
                 yield ", ".join(filter(None, claim)), stated.get(claim, "-"), value
 
 
-def paper_lines(folder: Path, *, quick: bool) -> Iterator[tuple[str, str, str]]:
+def written(bench: Bench, records: list[Json]) -> None:
+    """Write the tables of records into the page, and draw its figures; print what has no place there."""
+    for name, text in bench.tables(records).items():
+        if has_place(bench, name):
+            insert(ROOT / bench.page, name, text)
+        else:
+            print(text)
+    if bench.figures is not None:
+        bench.figures(records, ROOT / "docs" / "images")
+
+
+def paper_lines(folder: Path, *, quick: bool) -> Iterator[Claim]:
     """Make the page on the paper again, of its sweep or of the kept results, and yield the lines that differ."""
+    from scripts.paper import __main__ as paper
+    from trainers.cli import main as ltr_command
+
     docs, arguments = folder / "docs", ["--docs", str(folder / "docs")]
     (docs / "paper").mkdir(parents=True, exist_ok=True)
     shutil.copy(ROOT / "docs" / "paper" / "cells.jsonl", docs / "paper")
@@ -104,25 +108,36 @@ def paper_lines(folder: Path, *, quick: bool) -> Iterator[tuple[str, str, str]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what is asked for and print all claims."""
+    """Run what is asked for; return 1 if a measurement failed."""
+    known = benches()
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    benches = {
-        (one := importlib.import_module(f"scripts.{module}").BENCH).name: (one, QUICK[module]) for module in QUICK
-    }
-    parser.add_argument("names", nargs="*", help=f"of {', '.join([*benches, 'paper'])} (default: all)", metavar="NAME")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join([*known, 'paper'])} (default: all)", metavar="NAME")
     parser.add_argument("--quick", action="store_true", help="a few cells of each")
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="FIELD=VALUE", help="a part; semicolons between values"
+    )
+    parser.add_argument("--docs", action="store_true", help="write tables and figures into the pages")
+    parser.add_argument("--kept", action="store_true", help="measure nothing: take the records that there are")
     options = parser.parse_args(arguments)
-    made = origin()
+    only = {field: values.split(";") for field, _, values in (text.partition("=") for text in options.only)}
+    made, complete = origin(), True
     folder = ROOT / "results" / f"{(made['git_commit'] or 'none')[:12]}{'+' if made['git_dirty'] else ''}"
-    for name in options.names or [*benches, "paper"]:
+    for name in options.names or [*known, "paper"]:
         if name == "paper":
-            page, found = "docs/paper.md", list(paper_lines(folder, quick=options.quick))
+            page, claims = "docs/paper.md", paper_lines(folder, quick=options.quick)
         else:
-            bench, quick = benches[name]
-            page, found = bench.page, list(compared(bench, folder, quick if options.quick else {}))
-        for claim, stated, now in (line for line in found if line[2] != "-"):
-            print(f"{page} | {claim} | {stated} | {now}", flush=True)
-    return 0
+            bench = known[name]
+            requests = bench.chosen(bench.quick if options.quick else only)
+            path = ROOT / bench.kept if options.docs and bench.kept else folder / f"{name}.jsonl"
+            complete &= options.kept or bench.measure_missing(path, requests)
+            page, records = bench.page, bench.found(path, requests)
+            if options.docs:
+                written(bench, records)
+            claims = compared(bench, records) if records and not options.docs else iter(())
+        for claim, stated, now in claims:
+            if now != "-":
+                print(f"{page} | {claim} | {stated} | {now}", flush=True)
+    return 0 if complete else 1
 
 
 if __name__ == "__main__":

@@ -19,76 +19,53 @@ from typing import Any
 import torch
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from scripts.paper import experiments, theorem1, theorem2
-from scripts.paper.published import Published, beside, read_published
-from trainers.files import RunError, write_atomic
+from scripts._bench import ROOT
+from scripts.paper import experiments
+from scripts.paper.theorems import theorems
+from trainers.files import write_atomic
 from trainers.records import SweepResults, read_sweep, write_export
 from trainers.report.evidence import Evidence
-from trainers.report.page import Block, Picture, block_markdown, png
+from trainers.report.page import Picture, block_markdown, png
 from trainers.report.pictures import gain_picture
 from trainers.report.report import state
 from trainers.report.wording import counted, decided, listed, resolution_text, share, verdict_text
 
-_PUBLISHED = Path(__file__).parents[2] / "configs" / "paper" / "published.csv"
 _MINUS = "−"
 
 
-def theorems() -> dict[str, Any]:
-    """Compute everything that the page says about the theorems; this takes about a minute."""
-    print("computing the theorems", file=sys.stderr)
-    return {
-        "theorem1": theorem1.first_theorem(),
-        "ranks": theorem2.rank_definitions(),
-        "theorem2": theorem2.second_theorem(),
-        "lemma": theorem2.lemma_one(),
-        "areas": theorem2.areas_agree(),
-    }
+def render(results: SweepResults, computed: dict[str, Any]) -> tuple[str, Picture]:
+    """Fill in the template; return the text and its picture."""
+    evidence, published = Evidence(results), experiments.read_published()
+    picture = gain_picture(evidence)
+    assert picture is not None, "a sweep of the paper has results of both stages"
 
+    def verdict(found: Any, what: str, against: str) -> str:  # noqa: ANN401
+        return verdict_text(found, what, against, evidence.decimals)
 
-def context_of(results: SweepResults, published: Sequence[Published]) -> dict[str, Any]:
-    """Compute everything that the page says about the experiments."""
-    evidence = Evidence(results)
-    return {
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"number": number, "share": share, "listed": listed, "resolution": resolution_text}
+    environment.filters |= {"point": point, "codes": lambda names: listed([f"`{name}`" for name in names])}
+    context = {
+        "verdict": verdict,
+        "counted": counted,
+        "decided": decided,
         "evidence": evidence,
         "origin": results.origin,
         "state": state(evidence),
         "splits": len({record["split"] for record in results.records}),
-        "protocol": experiments.protocol(evidence),
         "logarithm": experiments.logarithm(evidence, published),
-        "gain": experiments.gain(evidence) if evidence.main else None,
-        "levels": experiments.level_gains(evidence),
+        "gain": experiments.gain(evidence),
+        "picture": block_markdown(picture, "paper/figures").split("\n\n")[0],
+        "levels": experiments.over_data_sets(evidence),
         "bases": experiments.ranked_bases(evidence),
         "larger": experiments.larger(evidence),
-        "recentred": evidence.recentred["test"],
-        "published": beside(evidence, published),
-        "picture": gain_picture(evidence),
+        "more": experiments.more_time(evidence),
+        "published": experiments.beside(evidence, published),
     }
-
-
-def render(context: dict[str, Any]) -> tuple[str, list[Picture]]:
-    """Fill in the template; return the text, and its pictures."""
-    drawn: list[Picture] = []
-
-    def show(block: Block) -> str:
-        if isinstance(block, Picture):
-            drawn.append(block)
-        return block_markdown(block, "paper/figures")
-
-    def verdict(found: Any, what: str, against: str) -> str:  # noqa: ANN401
-        return verdict_text(found, what, against, context["evidence"].decimals)
-
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {
-        "show": show, "number": number, "share": share, "listed": listed, "point": point,
-        "codes": lambda names: listed([f"`{name}`" for name in names]), "resolution": resolution_text,
-    }  # fmt: skip
-    environment.globals |= {
-        "verdict": verdict, "counted": counted, "decided": decided, "mean_text": experiments.mean_text,
-    }  # fmt: skip
-    text = environment.get_template("page.md.jinja").render(context)
-    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", drawn
+    text = environment.get_template("page.md.jinja").render(context | computed)
+    return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n", picture
 
 
 def number(value: float) -> str:
@@ -110,26 +87,19 @@ def point(values: Sequence[float]) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Make the page; return 1 if the results cannot be read."""
+    """Make the page."""
     parser = argparse.ArgumentParser(description="Make the page on the paper: its experiments and its theorems.")
-    parser.add_argument("--docs", type=Path, default=Path("docs"), help="folder of the page (default: docs)")
+    parser.add_argument("--docs", type=Path, default=ROOT / "docs", help="folder of the page (default: docs)")
     parser.add_argument("--sweep", type=Path, help="folder of a sweep, whose results replace DOCS/paper/cells.jsonl")
     arguments = parser.parse_args(argv)
     cells, figures = arguments.docs / "paper" / "cells.jsonl", arguments.docs / "paper" / "figures"
     torch.set_num_threads(1)  # lists are short: more threads are slower
-    try:
-        results = read_sweep(arguments.sweep or cells)
-        text, pictures = render(context_of(results, read_published(_PUBLISHED)) | theorems())
-        figures.mkdir(parents=True, exist_ok=True)
-        for old in {path.name for path in figures.glob("*.png")} - {picture.file for picture in pictures}:
-            (figures / old).unlink()
-        for picture in pictures:
-            write_atomic(figures / picture.file, png(picture))
-        write_atomic(arguments.docs / "paper.md", text.encode())
-        write_export(cells, results)
-    except RunError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+    results = read_sweep(arguments.sweep or cells)
+    text, picture = render(results, theorems())
+    figures.mkdir(parents=True, exist_ok=True)
+    write_atomic(figures / picture.file, png(picture))
+    write_atomic(arguments.docs / "paper.md", text.encode())
+    write_export(cells, results)
     print(arguments.docs / "paper.md")
     return 0
 

@@ -12,7 +12,7 @@ from ltr.data import half_split, load
 from ltr.metrics import rank_statistic
 from ltr.rankers import LogisticRegressionRanker, RankBoostRanker
 from ltr.rankers.baselines import candidate_cuts
-from scripts.paper.published import read_published
+from scripts.paper.experiments import read_published
 from tests.paths import DATA, ROOT
 
 
