@@ -28,7 +28,6 @@ from trainers.ranking import check_rows, encodings_of_features, problems_of_answ
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.proofs import keep_certificate, keep_front, keep_ranges
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
@@ -165,13 +164,6 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
         context.display.end(method, _summary(Row.of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
-    if record["status"] != INTERRUPTED:
-        if method == EXACT and context.config.exact.certificate:
-            keep_certificate(folder, context.display.note, lambda: context.stop.raised)
-        if method in (EXACT, CARD):
-            keep_ranges(folder, context, method)
-        if method == EXACT:
-            keep_front(folder, context)
     return record
 
 

@@ -126,22 +126,10 @@ class MethodFolder:
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the record of a finished method and remove its checkpoint."""
         kept = (self.model, self.scores, self.solution, self.problem, self.card)
+        kept += (self.certificate, self.ranges, self.front)
         files = [path for path in kept if path.exists()]
         write_json(self.record, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)
-
-    def certified(self) -> None:
-        """Note the hash of the certificate in the record of the finished method."""
-        result = read_json(self.record)
-        assert result is not None
-        write_json(self.record, {**result, _CERTIFICATE: _digest(self.certificate)})
-
-    @property
-    def has_certificate(self) -> bool:
-        """Whether the finished method has its certificate, as it was written."""
-        result = read_json(self.record)
-        known = None if result is None else result.get(_CERTIFICATE)
-        return self.certificate.is_file() and _digest(self.certificate) == known
 
 
 class InnerSplits(UserDict[str, Json]):
@@ -165,9 +153,6 @@ class InnerSplits(UserDict[str, Json]):
 
 def _line(entry: tuple[str, Json]) -> str:
     return json.dumps(to_json(dict([entry])), allow_nan=False) + "\n"
-
-
-_CERTIFICATE = "certificate_sha256"
 
 
 def _digest(path: Path) -> str:

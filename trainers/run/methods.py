@@ -31,7 +31,7 @@ from trainers.methods import INTERRUPTED, Watch, binding_constraints, fit, unsav
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
-from trainers.run.proofs import save_answers, save_solution
+from trainers.run.proofs import prove_card, prove_exact, save_solution
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
@@ -125,6 +125,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
+        if not interrupted and not prove_exact(folder, context, fitted):
+            record["status"], interrupted = INTERRUPTED, True
     elif unsaved_because(fitted.ranker):
         context.unsaved[method] = fitted.ranker
     else:
@@ -132,7 +134,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     if not interrupted:
         if card:
             if fitted.ranker.card_.intercept is None:  # ranges are about rank statistics
-                save_answers(folder, context, fitted.ranker)
+                prove_card(folder, context, fitted)
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record
