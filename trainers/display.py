@@ -22,7 +22,6 @@ from rich.table import Column
 from rich.text import Text
 
 from ltr.exact.solution import TracePoint
-from trainers.config import EXACT
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import nothing_proven
@@ -53,7 +52,7 @@ class Display:
         )
         self._last = -math.inf
         self._waiting: threading.Timer | None = None
-        self._choosing = False
+        self._counting = False
         self._limit: float | None = None
         self._done = self._total = 0
 
@@ -93,22 +92,15 @@ class Display:
         parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
         self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
 
-    def fitting(self, method: str, done: int, total: int, what: str) -> None:
-        """Show how many fits of a method are done, and what was fitted last."""
-        if done == 1:
+    def counted(self, method: str, done: int, total: int, what: str) -> None:
+        """Show how many fits or inner splits of a method are done; a search may follow the last one."""
+        if not self._counting:
             self._start(method, total)
-        text = f"{done} of {total} fits ({what})"
+        self._counting = done < total
+        text = f"{done} of {total} {what}"
         self._show(done, [text], f"{method}: {text}", _STEPS)
-
-    def choosing(self, done: int, total: int) -> None:
-        """Show how many inner splits of the choice are done."""
-        if not self._choosing:
-            self._start(EXACT, total)
-        self._choosing = done < total
-        text = f"choosing: {done} of {total} inner splits"
-        self._show(done, [text], f"{EXACT}: {text}", _STEPS)
-        if not self._choosing:
-            self._start(EXACT, None, limit=self._limit)
+        if not self._counting and self._limit is not None:
+            self._start(method, None, limit=self._limit)
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
         """Show a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""

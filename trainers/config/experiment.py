@@ -64,10 +64,9 @@ class Config(Section):
     @property
     def methods(self) -> tuple[str, ...]:
         """Names of all methods of the run in the order in which they run."""
-        column = (self.base,) if self.exact.score_column is not None else ()
-        exact = (*column, EXACT) if self.exact.enabled else ()
-        card = (CARD,) if self.card.enabled else ()
-        return (*self.surrogate.losses, *self.baselines.names, *exact, *card)
+        column = [self.base] if self.exact.enabled and self.exact.score_column is not None else []
+        last = [name for name, section in ((EXACT, self.exact), (CARD, self.card)) if section.enabled]
+        return (*self.surrogate.losses, *self.baselines.names, *column, *last)
 
     def method_named(self, text: str) -> str:
         """Return the name of the method that a text names: its own, or for an estimator also its import path."""
@@ -111,7 +110,14 @@ class Config(Section):
             rule = f"must be a method of this run ({', '.join(names)})"
             rule += "; name it in baselines.methods, too" if ":" in self.base else ""
             yield "exact.base", rule, self.base
-        yield from self._clashes_of_names()
+        # estimators whose methods would have the name, and so the folder, of another method
+        taken = {name.casefold(): "of another method" for name in self.surrogate.losses}
+        taken |= dict.fromkeys(_TAKEN, "of another method, or of a folder of the run")
+        for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
+            if ":" in text and (other := taken.get(name.casefold())) is not None:
+                rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
+                yield f"baselines.methods[{at}]", rule, text
+            taken.setdefault(name.casefold(), f"of {text}")
         features = self.data.features
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
@@ -122,27 +128,16 @@ class Config(Section):
 
     def _clashes_with_outcomes(self) -> Iterator[Clash]:
         """Require the statistic of cards that labels of two fields have, and leave these labels to cards."""
-        roles = {"times": "time_to_event", "treatments": "treatment"}
-        given = next((kind for kind, role in roles.items() if getattr(self.data, role) is not None), "labels")
+        times, treatments = self.data.time_to_event is not None, self.data.treatment is not None
+        role = "data.time_to_event" if times else "data.treatment" if treatments else ""
+        given = "times" if times else "treatments" if treatments else "labels"
         of = "labels" if self.card.statistic == LOG_LOSS else RankStatistic.parse(self.card.statistic).kind.labels
         if self.card.enabled and of != given:
             own = {"times": "c_index", "treatments": "auuc"}.get(given, "one of plain labels, such as auc")
-            because = f" with data.{roles[given]}" if given in roles else ""
-            yield "card.statistic", f"must be {own}{because}", self.card.statistic
-        if given in roles and (self.exact.enabled or self.surrogate.losses or self.baselines.names):
+            yield "card.statistic", f"must be {own}{f' with {role}' if role else ''}", self.card.statistic
+        if role and self.methods not in ((), (CARD,)):
             rule = "goes with cards alone: surrogate.losses = [], baselines.methods = [] and exact.enabled = false"
-            yield f"data.{roles[given]}", rule, getattr(self.data, roles[given])
-
-    def _clashes_of_names(self) -> Iterator[Clash]:
-        """Refuse estimators whose methods would have the name, and so the folder, of another method."""
-        taken = dict.fromkeys(
-            [*map(str.casefold, self.surrogate.losses), *_TAKEN], "of another method, or of a folder of the run"
-        )
-        for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
-            if ":" in text and (other := taken.get(name.casefold())) is not None:
-                rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
-                yield f"baselines.methods[{at}]", rule, text
-            taken.setdefault(name.casefold(), f"of {text}")
+            yield role, rule, self.data.time_to_event or self.data.treatment
 
     def _clashes_with_weights(self) -> Iterator[Clash]:
         """Refuse what rows cannot have weights in."""
@@ -209,10 +204,6 @@ def parse_config(
     Examples:
         >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
         20
-        >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"topk": 20}})
-        Traceback (most recent call last):
-        ...
-        trainers.config.errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
     """
     overrides = overrides or {}
     tree = {key: value for key, value in tree.items() if key != TUNE}

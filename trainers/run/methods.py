@@ -23,7 +23,7 @@ from ltr.rankers import AutoRanker, Choice, Ranker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
-from trainers.config import CARD, EXACT
+from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Tracker
@@ -66,22 +66,12 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     config, folder = context.config, context.run.method(method)
     exact, card, surrogate = method == EXACT, method == CARD, method in config.surrogate.losses
     state: dict[str, Any] | None = None
-    keep: int | None = None
     if surrogate and folder.checkpoint.exists():
         with reading(folder.checkpoint):
             state = torch.load(folder.checkpoint, weights_only=True)
-            keep = int(state["index"])
+    keep = None if state is None else int(state["index"])
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
-    options: dict[str, Any] = {}
-    if exact:
-        bound = binding_constraints(config, context.split.feature_names) is not None
-        options["base"] = None if bound else _base_ranker(context)
-        linear = (record for record in records if record["weights"] is not None)
-        options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
-        if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
-            with reading(folder.solution):
-                if (weights := earlier["weights"]) is not None:
-                    options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
+    options = _starts(context, folder, records) if exact else {}
     with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
@@ -106,13 +96,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
                 found = Card.from_dict(record["card"])
                 tracker.each("log_text", "card", found.to_markdown())
                 tracker.each("log_figure", "card", found.plot())
-            # what TensorBoard compares methods and runs by: the same keys for every method
-            parameters: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
-            parameters |= {"data": config.data.name or Path(str(config.data.path)).stem}
-            parameters |= {"top_k": str(config.exact.top_k)}
-            parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
-            parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
-            tracker.finish(parameters, final)
+            tracker.finish(_parameters(config, method), final)
     for failure in tracker.failures:
         context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
@@ -138,6 +122,28 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record
+
+
+def _parameters(config: Config, method: str) -> dict[str, bool | int | float | str]:
+    """Return what TensorBoard compares methods and runs by: the same keys for every method."""
+    found: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
+    found |= {"data": config.data.name or Path(str(config.data.path)).stem, "top_k": str(config.exact.top_k)}
+    found |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
+    return found | {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+
+
+def _starts(context: Context, folder: MethodFolder, records: Sequence[Json]) -> dict[str, Any]:
+    """Return the base of the exact stage, and the weights that it starts from, as arguments of `fit`."""
+    columns = context.split.feature_names
+    bound = binding_constraints(context.config, columns) is not None
+    linear = (record for record in records if record["weights"] is not None)
+    starts = {context.cells[record["method"]].id: record["weights"] for record in linear}
+    options: dict[str, Any] = {"base": None if bound else _base_ranker(context), "starts": starts}
+    if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
+        with reading(folder.solution):
+            if (weights := earlier["weights"]) is not None:
+                options["more_starts"] = [[float(weights[name]) for name in columns]]
+    return options
 
 
 def _base_ranker(context: Context) -> Ranker | None:
@@ -219,11 +225,11 @@ class _RunWatch(Watch):
         self._context.display.doing(what)
 
     def fitting(self, done: int, total: int, what: str) -> None:
-        self._context.display.fitting(self._method, done, total, what)
+        self._context.display.counted(self._method, done, total, f"fits ({what})")
         self._context.stop.check()
 
     def chosen(self, done: int, total: int) -> None:
-        self._context.display.choosing(done, total)
+        self._context.display.counted(self._method, done, total, "inner splits of the choice")
         self._context.stop.check()
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401
