@@ -228,10 +228,8 @@ def sweep(arguments: argparse.Namespace) -> int:
     done = outcome.cells - outcome.before - failed
     earlier = f", {outcome.before} finished earlier" if outcome.before else ""
     _say(arguments, f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them")
-    for failure in outcome.failures[:20]:
+    for failure in outcome.failures:
         complain(f"error: {failure}")
-    if failed > 20:
-        complain(f"error: {failed} results are missing, the first 20 are named above")
     return 2 if failed else 0
 
 
@@ -591,11 +589,8 @@ def verify(arguments: argparse.Namespace) -> int:
     """
     from trainers.files import RunError
 
-    folder = Path(arguments.file)
-    if folder.is_dir():
-        found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
-        none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
-        raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
+    if Path(arguments.file).is_dir():
+        raise RunError(f"{arguments.file}: is a folder; give the certificate.json in it, of a method or card")
     _load(arguments, "ltr.verify")
 
     from ltr import verify

@@ -81,11 +81,6 @@ class Display:
         self._limit = limit
         self._start(method, total, limit=limit)
 
-    def doing(self, what: str) -> None:
-        """Show what a method does after its steps."""
-        for task in self._bar.task_ids:
-            self._bar.update(task, parts=what)
-
     def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
         """Show a step of a method, which is done and logged."""
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]

@@ -81,16 +81,10 @@ class Watch:
         `fit` is the training, whose state a checkpoint keeps; None for RankBoost.
         """
 
-    def doing(self, what: str) -> None:
-        """Receive what the method does after its steps."""
-
-    def fitting(self, done: int, total: int, what: str) -> None:
-        """Receive how many of a method's fits are done; a KeyboardInterrupt stops the method there."""
-
     inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
 
-    def chosen(self, done: int, total: int) -> None:
-        """Receive how many of the choice's inner splits are done; a KeyboardInterrupt stops the method there."""
+    def counted(self, done: int, total: int, what: str) -> None:
+        """Receive how many fits or inner splits are done; a KeyboardInterrupt stops the method there."""
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401  (two kinds of problems)
         """Take a new incumbent or bound of the exact stage on a problem."""
@@ -194,7 +188,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             interrupted = True
     elif isinstance(ranker, AutoRanker):
         with quiet_surrogates():
-            fit_auto(ranker, train, task.rows_of(train), watch.fitting)
+            fit_auto(ranker, train, task.rows_of(train), watch.counted)
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
@@ -202,7 +196,6 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
         # its scores after each round are known once it is fitted
-        watch.doing("measuring the ranker of every round")
         stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
         for index, (train_scores, test_scores) in enumerate(zip(*stages, strict=True), start=1):
             if watch.wants(index, len(rounds)):
@@ -234,7 +227,8 @@ def fit_auto(
 ) -> None:
     """Fit the comparison of methods to a training set, whose features are the columns of `rows`."""
     weights = {**weights_of(train), "calibration_weight": train.own_weight}
-    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=on_progress)
+    told = None if on_progress is None else lambda done, total, name: on_progress(done, total, f"fits ({name})")
+    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=told)
 
 
 def _out_of_fold(ranker: AutoRanker, scores: Scores) -> Scores:
@@ -295,7 +289,7 @@ def _fit_exact(
             warm_starts=weights,
             on_progress=lambda point: watch.traced(point, ranker.problem_),
             inner=watch.inner,
-            on_choice=watch.chosen,
+            on_choice=lambda done, total: watch.counted(done, total, "inner splits of the choice"),
         )
     seconds = time.perf_counter() - started
     solution, problem, choice = ranker.solution_, ranker.problem_, ranker.choice_

@@ -6,6 +6,7 @@ and a `Ranking` is what comes of it. `trainers.run.page` makes the same of a run
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -256,12 +257,9 @@ def rank_given(given: Given, display: Display) -> Ranking:
             ranker.set_params(**constraints.parameters)
         display.begin(what, None)
 
-        def show(done: int, total: int, method: str) -> None:
-            display.counted(what, done, total, f"fits ({method})")
-
         frame = pd.DataFrame(part.X, columns=names, copy=False)
         try:
-            fit_auto(ranker, part, frame, show)
+            fit_auto(ranker, part, frame, functools.partial(display.counted, what))
         except ValueError as error:
             raise RunError(f"{table.where}: {error}") from None
         return ranker

@@ -221,15 +221,8 @@ class _RunWatch(Watch):
         if stop:
             raise KeyboardInterrupt
 
-    def doing(self, what: str) -> None:
-        self._context.display.doing(what)
-
-    def fitting(self, done: int, total: int, what: str) -> None:
-        self._context.display.counted(self._method, done, total, f"fits ({what})")
-        self._context.stop.check()
-
-    def chosen(self, done: int, total: int) -> None:
-        self._context.display.counted(self._method, done, total, "inner splits of the choice")
+    def counted(self, done: int, total: int, what: str) -> None:
+        self._context.display.counted(self._method, done, total, what)
         self._context.stop.check()
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401

@@ -216,7 +216,6 @@ def _write_front(folder: MethodFolder, context: Context, ranker: TwoStageRanker)
         columns = demand_columns(context.split, [asked])[0]
         group = asked.condition.holds(columns[asked.condition.column])[known]
     lists = None if train.qid is None else np.unique(train.qid[known], return_inverse=True)[1]
-    context.display.doing(f"exact: the price of {asked.what}")
     try:
         of_lists = Asked.of(asked, train.y[known].astype(np.float64), lists, group, config.statistics.gain)
         top = np.isin(np.flatnonzero(known), _members(ranker, context))

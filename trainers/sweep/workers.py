@@ -86,9 +86,6 @@ def open_pool(jobs: int, threads: int) -> Iterator[Answers]:
 @contextlib.contextmanager
 def _signals_masked() -> Iterator[None]:
     """Return a context in which Ctrl-C and SIGTERM wait; in processes started there they wait for ever."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     resource_tracker.ensure_running()  # else started with the first process, and lets signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:

@@ -261,10 +261,7 @@ class _Stopped(Watch):
     def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         self._stop.check()
 
-    def fitting(self, done: int, total: int, what: str) -> None:
-        self._stop.check()
-
-    def chosen(self, done: int, total: int) -> None:
+    def counted(self, done: int, total: int, what: str) -> None:
         self._stop.check()
 
 
