@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,28 +101,20 @@ class Fitted:
     base: Scores | None = None  # scores of the base of an exact stage, where it is not the run's own method
 
 
-def fit(
-    task: Task,
-    cell: Cell,
-    watch: Watch,
-    *,
-    starts: Mapping[str, Sequence[float]] | None = None,
-    base: Ranker | None = None,
-    more_starts: Sequence[Sequence[float]] = (),
-    threads: int | None = None,
-) -> Fitted:
+@dataclass(frozen=True)
+class Starts:
+    """What an exact stage starts from."""
+
+    base: Ranker | None = None  # its base ranker, fitted; None to fit it
+    by_id: Mapping[str, Sequence[float]] = field(default_factory=dict)  # weights, by the ids of their records
+    more: Sequence[Sequence[float]] = ()  # further weights
+
+
+def fit(task: Task, cell: Cell, watch: Watch, starts: Starts | None = None, *, threads: int | None = None) -> Fitted:
     """Fit a method, measure it and make its record.
 
-    A surrogate or search that the user stops ends with the status ``interrupted`` and the best weights so far.
-
-    Args:
-        task: options and data.
-        cell: what to compute.
-        watch: what follows the fit.
-        starts: weights that the exact stage starts from, by the ids of their records.
-        base: fitted base ranker of the exact stage; fitted here when None.
-        more_starts: further weights to start from.
-        threads: threads of the exact stage; all processors that the process may use when None.
+    A surrogate or search that the user stops ends with the status ``interrupted`` and the best weights so far. The
+    exact stage takes all processors that the process may use, unless `threads` are given.
 
     Raises:
         KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
@@ -132,7 +124,7 @@ def fit(
     import_libraries()
     with contextlib.redirect_stdout(sys.stderr):  # estimators may print, and results go to standard output
         if cell.method == EXACT:
-            fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
+            fitted = _fit_exact(task, cell, watch, starts or Starts(), threads)
         elif cell.method == CARD:
             fitted = _fit_card(task)
         else:
@@ -253,17 +245,10 @@ def _compared(task: Task, ranker: AutoRanker) -> Json:
     return {"methods": found, **dataclasses.asdict(ranker.comparison_)}
 
 
-def _fit_exact(
-    task: Task,
-    cell: Cell,
-    watch: Watch,
-    base: Ranker | None,
-    starts: dict[str, Sequence[float]],
-    more_starts: Sequence[Sequence[float]],
-    threads: int | None,
-) -> Fitted:
+def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: int | None) -> Fitted:
     train, bound = task.split.train, binding_constraints(task.config, task.split.feature_names)
-    if base is None or bound is not None:  # under constraints it is fitted anew
+    base = starts.base if bound is None else None  # under constraints it is fitted anew
+    if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         if bound is None:
             with quiet_surrogates():
@@ -275,7 +260,7 @@ def _fit_exact(
         length = int(task.reranked(task.scores_of(base)).sum())  # by ties at its end not always top_k
         if length != wanted:
             raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
-    weights = [*starts.values(), *more_starts]
+    weights = [*starts.by_id.values(), *starts.more]
     started = time.perf_counter()
     with quiet_surrogates():  # the choice fits the base ranker on parts of the training set
         ranker.fit(
@@ -316,7 +301,7 @@ def _fit_exact(
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
                 "trivial_bound": problem.trivial_bound,
                 "starts": {
-                    key: problem.evaluate(w) for key, w in zip(starts, given, strict=False) if problem.feasible(w)
+                    key: problem.evaluate(w) for key, w in zip(starts.by_id, given, strict=False) if problem.feasible(w)
                 },
             },
             "trace": [

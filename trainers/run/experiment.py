@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ltr.checks import is_trusting
 from ltr.data import TableError
@@ -33,7 +32,7 @@ from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
 from trainers.task.data import Source, Split, read_source, split_of
 from trainers.task.measures import Task
-from trainers.task.options import check_columns, check_lists, follow_labels, too_long
+from trainers.task.options import config_for, too_long
 
 
 def run_experiment(
@@ -102,9 +101,7 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
     """
     source = read_source(config.data) if source is None else source
     split = source if isinstance(source, Split) else split_of(config.data, config.seed, source)
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
+    config = config_for(config, split)
     table = None if split.tables is None else split.tables[0]
     frames = {} if split.frames is None else {"path": split.frames[0]}
     if table is not None and (problems := list(problems_of_answer(table, config, frames.get("path")))):
@@ -151,16 +148,8 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             record = run_method(context, method, records)
         except RunError:
             raise
-        except ValueError as error:
-            # options that the config allows, but not with these data
+        except ValueError as error:  # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
-        except (MemoryError, RuntimeError) as error:
-            # torch has no type of its own for the processor's memory
-            of_torch = isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-            if not (isinstance(error, MemoryError) or of_torch):
-                raise
-            advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
-            raise RunError(f"{method}: not enough memory; {advice}") from error
         context.display.end(method, _summary(Row.of(record)))
     else:
         context.display.note(f"{method}: finished earlier")

@@ -27,7 +27,7 @@ from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
 from trainers.loggers import Tracker
-from trainers.methods import INTERRUPTED, Watch, binding_constraints, fit, unsaved_because
+from trainers.methods import INTERRUPTED, Starts, Watch, binding_constraints, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
@@ -71,13 +71,13 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
             state = torch.load(folder.checkpoint, weights_only=True)
     keep = None if state is None else int(state["index"])
     optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
-    options = _starts(context, folder, records) if exact else {}
+    starts = _starts(context, folder, records) if exact else None
     with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method), limit)
         try:
-            fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), **options)
+            fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), starts)
         except FloatingPointError as error:
             raise RunError(f"surrogate: training on {method} failed: {error}") from error
         record = fitted.record
@@ -132,18 +132,17 @@ def _parameters(config: Config, method: str) -> dict[str, bool | int | float | s
     return found | {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
 
 
-def _starts(context: Context, folder: MethodFolder, records: Sequence[Json]) -> dict[str, Any]:
-    """Return the base of the exact stage, and the weights that it starts from, as arguments of `fit`."""
-    columns = context.split.feature_names
+def _starts(context: Context, folder: MethodFolder, records: Sequence[Json]) -> Starts:
+    """Return what the exact stage starts from: its base, all linear rankers, and the incumbent of a stopped one."""
+    columns, more = context.split.feature_names, []
     bound = binding_constraints(context.config, columns) is not None
     linear = (record for record in records if record["weights"] is not None)
-    starts = {context.cells[record["method"]].id: record["weights"] for record in linear}
-    options: dict[str, Any] = {"base": None if bound else _base_ranker(context), "starts": starts}
-    if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
+    by_id = {context.cells[record["method"]].id: record["weights"] for record in linear}
+    if (earlier := read_json(folder.solution)) is not None:
         with reading(folder.solution):
             if (weights := earlier["weights"]) is not None:
-                options["more_starts"] = [[float(weights[name]) for name in columns]]
-    return options
+                more = [[float(weights[name]) for name in columns]]
+    return Starts(None if bound else _base_ranker(context), by_id, more)
 
 
 def _base_ranker(context: Context) -> Ranker | None:

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from ltr.data import DataError
 from trainers.files import Json, RunError, writing
-from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
+from trainers.methods import INTERRUPTED, Starts, Watch, fit, import_libraries
 from trainers.plan import Cell
 from trainers.records import INDEX, read_cell, write_cell
 from trainers.stopping import StopFlag
@@ -147,7 +147,7 @@ def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     with threadpool_limits(threads):
         task = Task(cell.config, _data(cell))
         weights = {name: record["weights"] for name, record in starts.items() if record["weights"] is not None}
-        record = fit(task, cell, Watch(), starts=weights, threads=threads).record
+        record = fit(task, cell, Watch(), Starts(by_id=weights), threads=threads).record
     if record["status"] == INTERRUPTED:
         raise KeyboardInterrupt
     return record

@@ -41,7 +41,7 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.methods import INTERRUPTED, Watch, fit
+from trainers.methods import INTERRUPTED, Starts, Watch, fit
 from trainers.plan import cell_of
 from trainers.provenance import origin
 from trainers.run.experiment import run_experiment
@@ -49,7 +49,7 @@ from trainers.stopping import StopFlag
 from trainers.tables import number
 from trainers.task.data import Source, Split, inner_splits, split_of
 from trainers.task.measures import Task, share_name
-from trainers.task.options import check_columns, check_lists, follow_labels
+from trainers.task.options import config_for, follow_labels
 from trainers.tune.results import Tuning, shown_value
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def run_tuning(
         search.config.data.check_files()
     search.method_of(search.with_values({one.key: one.first for one in search.ranges})[0])
     split = split_of(search.config.data, search.config.seed, source)
-    search = dataclasses.replace(search, config=_checked(search.config, split))
+    search = dataclasses.replace(search, config=config_for(search.config, split))
     own_rows = search.config.card.enabled
     inner = inner_splits(split, search.options.validation, search.options.splits, search.seed, own_rows=own_rows)
     with writing(folder, "runs_dir"):
@@ -121,14 +121,6 @@ def run_tuning(
         reasons = dict.fromkeys(text for text in tuning.trials["message"] if text)
         raise RunError("no trial has a value:\n  " + "\n  ".join(list(reasons)[:5]))
     return tuning
-
-
-def _checked(config: Config, split: Split) -> Config:
-    """Return a config with the defaults that suit the labels, once it is checked with the data."""
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
-    return config
 
 
 def _begin(search: Search, folder: Path, split: Split, fresh: bool) -> None:
@@ -234,18 +226,17 @@ def _measured(search: Search, config: Config, split: Split, stop: StopFlag) -> t
     method, statistic = search.method_of(config), search.options.statistic or search.config.reported[0]
     config = config.changed("exact", enabled=method == EXACT).changed(CARD, enabled=method == CARD)
     config = config.changed("statistics", report=tuple(dict.fromkeys((*config.statistics.report, statistic))))
-    config = _checked(config, split)
+    config = config_for(config, split)
     task, sha256 = Task(config, split), split.facts["sha256"]
-    options: dict[str, Any] = {}
-    seconds = 0.0
+    starts, seconds = Starts(), 0.0
     for name in (config.base, EXACT) if method == EXACT else (method,):
         cell = cell_of(config, config.seed, name, sha256)
-        fitted = fit(task, cell, _Stopped(stop), **options)
+        fitted = fit(task, cell, _Stopped(stop), starts)
         if fitted.record["status"] == INTERRUPTED:
             raise KeyboardInterrupt
         seconds += fitted.record["seconds"]
         weights = fitted.record["weights"]
-        options = {"base": fitted.ranker, "starts": {} if weights is None else {cell.id: weights}}
+        starts = Starts(fitted.ranker, {} if weights is None else {cell.id: weights})
     name = share_name(statistic, config.statistics.gain) if split.by_query else statistic
     if (value := fitted.record["test"][name]) is None:
         raise RunError(f"{statistic} of {method} is undefined on an inner split")
