@@ -150,8 +150,8 @@ class StopAt(Calls):
         super().__init__()
         self.method, self.at = method, step
 
-    def step(self, method, index, values):
-        if method == self.method and index == self.at:
+    def step(self, index, values):
+        if self.begun[-1] == self.method and index == self.at:
             raise KeyboardInterrupt
 
     def progress(self, point, trivial):
@@ -201,7 +201,7 @@ def test_a_killed_training_goes_on_from_its_last_checkpoint(tmp_path, monkeypatc
     config = config_for(tmp_path / "killed", **exact)
 
     class Crash(Display):
-        def step(self, method, index, values):
+        def step(self, index, values):
             if index == 4:
                 raise RuntimeError("killed")
 

@@ -275,4 +275,4 @@ def test_a_sweep_tells_its_progress(tmp_path):
     run_here(write(tmp_path, sweep=sweep), display=Display(Console(file=text, width=120)))
     lines = text.getvalue().splitlines()
     assert lines[0] == "1 result; 1 to compute, 1 at a time, 1 thread each"
-    assert lines[-1].startswith("1/1: small, split 0, hinge: converged, ")
+    assert lines[-1].startswith("sweep: 1/1: small, split 0, hinge: converged, ")

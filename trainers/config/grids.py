@@ -27,7 +27,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, ValidationError
 
 from ltr.checks import is_whole, nearest
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config, rule_of_unknown
 from trainers.config.sections import FileName, Section, checked, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
@@ -216,8 +216,8 @@ class _Reader:
     def variants(self) -> Iterator[Variant]:
         """Yield the variants that nothing is wrong with."""
         for table, leaves in (("set", self._set), ("vary", self._vary)):
-            for key, rule, value in _wrong_keys(table, leaves):
-                self._find(f"{table}.{key}", rule, value)
+            for one in _wrong_keys(table, leaves):
+                self._find(f"{table}.{one.path}", one.rule, one.value)
         for key in self._vary:
             if key in self._set:
                 self._find(f"vary.{key}", "must not be set as well", self._vary[key])
@@ -240,7 +240,7 @@ class _Reader:
                 self._find("methods", f"must be methods of the experiments{hint}", method)
         yield from found
 
-    def _find(self, path: str, rule: str, value: object = NOTHING) -> None:
+    def _find(self, path: str, rule: str, value: object = None) -> None:
         self.findings.append(Finding(f"{self._where}.{path}", rule, value))
 
     def _of_experiment(self, name: str) -> Iterator[Variant]:
@@ -292,18 +292,18 @@ _NOT = {
 }
 
 
-def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
     for key, value in leaves.items():
         if table == "set" and (key.startswith(_TABLES) or value == {}):
             continue
         if key == "seed":
-            yield key, _SEED, value
+            yield Finding(key, _SEED, value)
         elif (rule := rule_of_unknown(key)) is not None:
-            yield key, rule, value
+            yield Finding(key, rule, value)
         elif table == "set":
             continue
         elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:
-            yield key, rule, value
+            yield Finding(key, rule, value)
         elif not isinstance(value, list) or not value:
-            yield key, "must be a list of at least one value", value
+            yield Finding(key, "must be a list of at least one value", value)

@@ -51,6 +51,7 @@ from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 from ltr.weight_constraints import CONSTRAINTS
+from trainers.config.errors import Finding
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -59,10 +60,6 @@ FREE: dict[str, Any] = {"changes_results": False}
 def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401
     """Return the field of a key, which is `free` if it does not change results; `rules` are such as ``ge=1``."""
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
-
-
-Clash = tuple[str, str, object]
-"""A key that does not go with others, the rule that it breaks, and its value."""
 
 
 def checked(
@@ -199,18 +196,18 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Yield fields that do not go together."""
         yield from ()
 
-    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Clash]:
+    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Finding]:
         """Yield the broken ones among rules: key, whether it is broken, rule."""
         for key, is_broken, rule in rules:
             if is_broken:
                 value = getattr(self, key)
-                yield key, rule, list(value) if isinstance(value, tuple) else value
+                yield Finding(key, rule, list(value) if isinstance(value, tuple) else value)
 
-    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Clash]:
+    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Finding]:
         """Yield those of some keys that have another value than the default, with the rule against it."""
         fields = type(self).model_fields
         yield from self.broken(*((key, getattr(self, key) != fields[key].default, rule) for key in keys))
@@ -265,7 +262,7 @@ class DataConfig(Section):
     seed: Seed = option(0, "seed of generated data sets")
     dtype: Literal["auto", "float32", "float64"] = option("auto", "type of sparse features; auto halves it if exact")
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Require a data set by name or a file by path, and columns only with a table."""
         named, given = self.name is not None, self.path is not None
         table = given and self.file_format != "svmlight"
@@ -389,7 +386,7 @@ class SurrogateConfig(Section):
         optimizer = given.get("optimizer")
         return {**defaults_of(given["scorer"], optimizer if optimizer in get_args(OptimizerName) else None), **given}
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Refuse options that the chosen scorer or optimizer does not have."""
         neural = 'goes with scorer = "mlp" or "attention" only'
         for keys, scorers, rule in (
@@ -587,7 +584,7 @@ class ExactConfig(Section):
         given = self.model_dump(include=set(LIMITS))
         return Limits(**{**given, "seed": seed if self.seed is None else self.seed})
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic, cut = RankStatistic.parse(self.statistic), self.top_k if isinstance(self.top_k, int) else None
         corrects, chooses = self.base_score is not False, self.choose
@@ -619,12 +616,12 @@ class ExactConfig(Section):
             if cut is not None and demand.statistic.is_constant(cut):
                 first, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
                 rule = f"which rows are the first {first} does not depend on the order of the top {cut}: rerank more"
-                yield name, f"{rule}, as by top_k = {2 * (first or 0)}", given
+                yield Finding(name, f"{rule}, as by top_k = {2 * (first or 0)}", given)
         if self.method == "auto":
             return
         if self.method not in METHODS:
             hint = nearest(self.method, METHODS)
-            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method
+            yield Finding("method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method)
             return
         n = 4 if statistic.length is None else statistic.length
         if n < 2:
@@ -635,7 +632,7 @@ class ExactConfig(Section):
         try:
             METHODS[self.method].check(small)
         except ValueError as error:
-            yield "method", str(error), self.method
+            yield Finding("method", str(error), self.method)
 
 
 def _cuts_of(own: object) -> bool:
@@ -716,7 +713,7 @@ class CardConfig(Section):
     time_limit: Positive = option(60.0, "seconds for the search")
     ranges: NotNegative = option(10.0, "seconds for the places of rows over all good cards; 0: none", free=True)
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
         if self.statistic == LOG_LOSS:
             left_out = f"must be left out with statistic {LOG_LOSS}"
@@ -748,7 +745,7 @@ class CardConfig(Section):
         try:
             CardProblem(np.eye(4), labels, self.statistic, self.C, **options)
         except ValueError as error:
-            yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions
+            yield Finding("max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions)
 
 
 class StatisticsConfig(Section):
@@ -758,11 +755,11 @@ class StatisticsConfig(Section):
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option("skip", "value of queries without a label above 0; skip leaves them out")
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
         for at, name in enumerate(self.report):
             if RankStatistic.parse(name).length is not None:
-                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name
+                yield Finding(f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name)
 
 
 class AnswerConfig(Section):

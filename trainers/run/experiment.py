@@ -20,7 +20,7 @@ from ltr.metrics.ranked import Ties
 from ltr.rankers.constraint_checks import check_weights
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, write_atomic, writing
+from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_constraints
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
@@ -122,14 +122,9 @@ def notes_on_saving(config: Config, split: Split) -> list[str]:
     from ltr.rankers.bases import why_not_saved
 
     train, notes = split.train, []
-    if train.qid is None:
-        chosen = np.concatenate([np.flatnonzero((train.y > 0) == positive)[: _FEW // 2] for positive in (True, False)])
-        groups = None
-    else:
-        lists = np.unique(train.qid, return_inverse=True)[1]
-        number = max(2, int(np.searchsorted(np.cumsum(np.bincount(lists)), _FEW)))
-        chosen = np.flatnonzero(lists < number)
-        groups = lists[chosen]
+    hits_first = np.argsort(train.y <= 0, kind="stable")
+    chosen = np.unique(np.r_[hits_first[: _FEW // 2], hits_first[-_FEW // 2 :]])
+    groups = None if train.qid is None else np.unique(train.qid, return_inverse=True)[1][chosen]
     for name, path in config.baselines.estimators.items():
         reason = why_not_saved(path.make(config.seed), train.X[chosen], train.y[chosen].astype(np.float64), groups)
         if reason:
@@ -188,9 +183,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         ties: Ties = config.card.ties if record["method"] == CARD else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
-        folder = context.run.method(record["method"])
-        found_of_list = {"ranges": read_json(folder.ranges), "front": read_json(folder.front)}
-        rows.append(Row.of(record | found_of_list, on_top, hits, periods))
+        rows.append(Row.of(record, on_top, hits, periods))
         compared = (record.get("compared") or {}).get("methods", {})
         rows += [Row.compared(name, values) for name, values in compared.items()]
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]

@@ -81,8 +81,6 @@ class MethodFolder:
         self.scores = path / "scores.npz"  # its scores of both sets
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
         self.problem = path / "problem.npz"  # the list that the exact stage reranked, or that a card was found for
-        self.ranges = path / "ranges.json"  # where its rows stand over all good scorers
-        self.front = path / "front.json"  # what another measure of it costs
         self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
         self.card = path / "card.json"  # the card
         self.inner = path / "inner.jsonl"  # results of the choice's inner splits
@@ -120,13 +118,12 @@ class MethodFolder:
 
     def reopen(self) -> None:
         """Mark the method as unfinished before it is computed again."""
-        for path in (self.record, self.certificate, self.ranges, self.front):
+        for path in (self.record, self.certificate):
             path.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the record of a finished method and remove its checkpoint."""
-        results = (self.model, self.scores, self.solution, self.problem, self.card)
-        kept = (*results, self.certificate, self.ranges, self.front)
+        kept = (self.model, self.scores, self.solution, self.problem, self.card, self.certificate)
         files = [path for path in kept if path.exists()]
         write_json(self.record, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)

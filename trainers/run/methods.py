@@ -25,7 +25,7 @@ from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, write_atomic
 from trainers.loggers import Tracker
 from trainers.methods import INTERRUPTED, Starts, Watch, binding_constraints, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
@@ -70,7 +70,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         with reading(folder.checkpoint):
             state = torch.load(folder.checkpoint, weights_only=True)
     keep = None if state is None else int(state["index"])
-    optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
+    optimum = _certified_optimum(context, method) if surrogate and config.surrogate.certify else None
     starts = _starts(context, folder, records) if exact else None
     with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
@@ -206,7 +206,7 @@ class _RunWatch(Watch):
     def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         stop = False
         try:
-            self._context.display.step(self._method, index, values)
+            self._context.display.step(index, values)
         except KeyboardInterrupt:
             if fit is None:
                 raise
@@ -239,21 +239,14 @@ class _RunWatch(Watch):
         self._saved = time.monotonic()
 
 
-def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> float:
-    """Return the optimum of the objective on standardised features, solved for once a run."""
-    path = folder.path / "optimum.json"
-    known = read_json(path)
-    if known is None:
-        from ltr.convex import certified_optimum
+def _certified_optimum(context: Context, method: str) -> float:
+    """Return the optimum of the objective on standardised features."""
+    from ltr.convex import certified_optimum
 
-        train = context.split.train
-        features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
-        context.display.note(f"{method}: solving for the certified optimum")
-        optimum = certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True)
-        known = {"value": optimum.value}
-        write_json(path, known)
-    with reading(path):
-        return float(known["value"])
+    train = context.split.train
+    features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
+    context.display.note(f"{method}: solving for the certified optimum")
+    return certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True).value
 
 
 def load_ranker(folder: MethodFolder) -> Ranker:

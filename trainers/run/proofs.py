@@ -1,4 +1,4 @@
-"""What is proven of a method's list, written into its folder: solution, certificate, ranges of places, and front."""
+"""What is proven of a list: solution and certificate in the folder of the method, ranges and front in its record."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ltr.rankers import TwoStageRanker
 from ltr.rankers.exact import cut
 from ltr.statistics import RankStatistic
 from trainers.config import CARD, EXACT, Config
-from trainers.files import Json, read_json, reading, write_atomic, write_json
+from trainers.files import Json, reading, to_json, write_atomic, write_json
 from trainers.methods import Fitted, unsaved_because
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.rows import Rows, method_of
@@ -121,7 +121,7 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
 
 
 def prove_exact(folder: MethodFolder, context: Context, fitted: Fitted) -> bool:
-    """Write what the config asks for about the list of the exact stage: certificate, ranges and front.
+    """Prove what the config asks for about the list of the exact stage: certificate, ranges and front.
 
     Return whether all of it is there; a stop by the user ends it without.
     """
@@ -141,14 +141,14 @@ def prove_exact(folder: MethodFolder, context: Context, fitted: Fitted) -> bool:
         value = fitted.record["list"].get("reached", problem.statistic_value(solution.weights))
         options: dict[str, Any] = {"within": WITHIN, "time_limit": config.exact.ranges}
         found = rank_ranges(problem, **options, solution=solution, should_stop=lambda: context.stop.raised)
-        _write_ranges(folder, context, fitted, found, members, lists, value, options)
+        fitted.record["ranges"] = _ranges(context, fitted, found, members, lists, value, options)
     if config.exact.front is not None and not context.stop.raised:
-        _write_front(folder, context, ranker)
+        fitted.record["front"] = _front(context, ranker)
     return not context.stop.raised
 
 
 def prove_card(folder: MethodFolder, context: Context, fitted: Fitted) -> None:
-    """Write the answers of the training rows to the questions of a card, and the ranges of their places.
+    """Write the answers of the training rows to the questions of a card, and find the ranges of their places.
 
     A stop by the user ends the search for ranges with the bounds known by then.
     """
@@ -161,11 +161,11 @@ def prove_card(folder: MethodFolder, context: Context, fitted: Fitted) -> None:
         return
     options: dict[str, Any] = {"within": max(WITHIN, ranker.tolerance), "time_limit": seconds}
     found, members = rank_ranges(problem, **options, should_stop=lambda: context.stop.raised), np.arange(problem.n)
-    _write_ranges(folder, context, fitted, found, members, [members], ranker.card_.value, options)
+    value = ranker.card_.value
+    fitted.record["ranges"] = _ranges(context, fitted, found, members, [members], value, options)
 
 
-def _write_ranges(
-    folder: MethodFolder,
+def _ranges(
     context: Context,
     fitted: Fitted,
     found: RankRanges,
@@ -173,8 +173,8 @@ def _write_ranges(
     lists: Sequence[NDArray[np.int64]],
     value: float | None,
     options: Json,
-) -> None:
-    """Write the ranges of the rows `members` of the training set; `value` is that of the ranker's own order."""
+) -> Json:
+    """Return the ranges of the rows `members` of the training set; `value` is that of the ranker's own order."""
     problem, by_query = fitted.ranker.problem_, len(lists) > 1
     kind, method = ("cards", CARD) if isinstance(problem, CardProblem) else ("scorers", EXACT)
     place, tied = _places(fitted.scores.train[members], lists)
@@ -199,11 +199,11 @@ def _write_ranges(
         exact=tuple(found.exact.tolist()),
         cards=found.cards,
     )
-    write_json(folder.ranges, ranges.to_dict())
+    return dict(to_json(ranges.to_dict()))
 
 
-def _write_front(folder: MethodFolder, context: Context, ranker: TwoStageRanker) -> None:
-    """Find the front that the config asks for on the list of the exact stage."""
+def _front(context: Context, ranker: TwoStageRanker) -> Json | None:
+    """Find the front that the config asks for on the list of the exact stage; None where there is none."""
     config, train = context.config, context.split.train
     problem, solution, scores = ranker.problem_, ranker.solution_, ranker.list_scores_
     assert problem is not None
@@ -232,16 +232,16 @@ def _write_front(folder: MethodFolder, context: Context, ranker: TwoStageRanker)
     except ValueError as error:
         if not context.stop.raised:
             context.display.note(f"exact: no front: {str(error).removeprefix(f'demands: {asked}: ')}")
-        return
+        return None
     if context.stop.raised:
-        return
+        return None
     points = tuple(
         FrontPointOnList(one.first, whole(one.second), one.first_bound, float(price), one.proven)
         for one, price in zip(found.points, found.prices, strict=True)
     )
     what = _what(EXACT, problem.n, by_query=len(problem.lists) > 1)
     names = str(problem.statistic), asked.what
-    write_json(folder.front, ListFront(what, names, points, found.complete, found.seconds).to_dict())
+    return dict(to_json(ListFront(what, names, points, found.complete, found.seconds).to_dict()))
 
 
 def ranges_of_rows(
@@ -254,11 +254,10 @@ def ranges_of_rows(
     """
     chosen = method_of(run, method)
     folder = run.method(chosen, make=False)
-    given = read_json(folder.ranges)
-    if chosen not in (EXACT, CARD) or given is None or not folder.problem.exists():
+    given = (folder.result() or {}).get("ranges")
+    if given is None:
         return None, []
-    with reading(folder.ranges):
-        found = RowRanges.from_dict(given)
+    found = RowRanges.from_dict(given)
     with reading(folder.problem):
         arrays = read_arrays(folder.problem)
         places = {int(row): at for at, row in enumerate(arrays["rows"])}
