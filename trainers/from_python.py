@@ -24,8 +24,7 @@ from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import FRAME, PATHS, Source, as_pandas, read_source
-from trainers.tune.results import Tuning
-from trainers.tune.runner import run_tuning
+from trainers.tuning import Tuning, run_tuning
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -60,13 +60,6 @@ class _Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(arguments)}{next(filter(None, near), '')}")
 
 
-class _Paragraphs(argparse.HelpFormatter):
-    """Folds the description, and leaves examples as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith("Example") else super()._fill_text(text, width, indent)
-
-
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
     """Return the arguments of a command line; None, with the help printed, where it names no command.
 
@@ -189,14 +182,10 @@ def parser_of_ltr() -> _Parser:
 
     def add(act: Callable[[argparse.Namespace], int | None], *shared: str, name: str = "") -> Callable[..., Any]:
         """Add a command with some of the shared arguments, and return what adds others."""
-        description, example, rest = (inspect.getdoc(act) or "").partition("\nExamples")
+        description = inspect.getdoc(act) or ""
         summary = description.partition("\n")[0]
         command = subcommands.add_parser(
-            name or act.__name__,
-            help=f"{summary[0].lower()}{summary[1:]}".rstrip("."),
-            description=description,
-            epilog=f"{example}{rest}".strip(),
-            formatter_class=_Paragraphs,
+            name or act.__name__, help=f"{summary[0].lower()}{summary[1:]}".rstrip("."), description=description
         )
         command.set_defaults(parser=command, act=act)
         for argument in shared:

@@ -237,7 +237,7 @@ def test_a_stopped_boosting_starts_again(tmp_path):
 def test_ctrl_c_ends_the_command_between_two_steps(tmp_path, monkeypatch, capsys):
     config = config_for(tmp_path, baselines={"methods": []}, exact={"enabled": False})
     (tmp_path / "small.toml").write_text(resolved_toml(config))
-    monkeypatch.setattr(Display, "step", lambda self, method, index, values: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(Display, "step", lambda self, index, values: signal.raise_signal(signal.SIGINT))
     assert main(["run", str(tmp_path / "small.toml")]) == 130
     out, err = capsys.readouterr()
     assert "interrupted" in out
