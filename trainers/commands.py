@@ -138,6 +138,7 @@ def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
 def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: dict[str, Any]) -> None:
     """Refuse options that do not go with an earlier page, which has a fitted ranker."""
     from ltr.data import DataError
+    from trainers.run.folder import RunFolder
 
     folder: Path = arguments.table
     if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
@@ -145,8 +146,12 @@ def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: di
     if arguments.output is not None and arguments.new is None and arguments.visits is None:
         raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
     if arguments.visits is not None and arguments.new is None and config.answer.new is None:
-        rule = "was made without new rows, and its ranker has learned from the labelled ones: give rows by --new"
-        raise DataError(f"{folder}: {rule}, or make the page again from {folder / 'config.toml'}")
+        file, visits = folder / "config.toml", arguments.visits
+        again = f"ltr run {file} answer.visits={visits}"
+        if not RunFolder(folder).begun:
+            again = f"ltr rank {file} --visits {visits}"
+        rule = "was made without new rows, and its ranker has learned from the labelled ones"
+        raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
 
 
 def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Config:
