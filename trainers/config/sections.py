@@ -81,10 +81,6 @@ def _whole_or(word: str, least: int) -> PlainValidator:
     return checked(rule, lambda value: value == word or (is_whole(value) and value >= least))
 
 
-def _statistic(text: str) -> str:
-    return str(RankStatistic.parse(text))
-
-
 def _maximised(text: str) -> str:
     RankStatistic.parse(text).check_linear()
     return text
@@ -157,14 +153,6 @@ def split_text(value: object) -> object:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _demand(text: str) -> str:
-    return str(read_demand(text))
-
-
-def _measured(text: str) -> str:
-    return ListDemand.measuring(text).what
-
-
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
     for at, value in enumerate(values):
         if value in values[:at]:
@@ -175,12 +163,12 @@ def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
 _Item = TypeVar("_Item")
 Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict=False), AfterValidator(_unique)]
 """A list without repeats, or one string with commas."""
-Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Statistic = Annotated[StrictStr, AfterValidator(lambda text: str(RankStatistic.parse(text)))]
 Maximised = Annotated[Statistic, AfterValidator(_maximised)]
 OfCards = Annotated[StrictStr, AfterValidator(_of_cards)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
-ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
+ListDemands = Several[Annotated[StrictStr, AfterValidator(lambda text: str(read_demand(text)))]]
 Signs = dict[str, Literal["+", "-"]]
 Count = Annotated[StrictInt, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -520,7 +508,7 @@ _BaseScore = Annotated[
     ),
 ]
 _Length = Annotated[int | str, _whole_or("full", 2)]
-_Measured = Annotated[StrictStr, AfterValidator(_measured)]
+_Measured = Annotated[StrictStr, AfterValidator(lambda text: ListDemand.measuring(text).what)]
 _Points = Annotated[StrictInt, Field(ge=1, le=MOST_POINTS)]
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 """Keys of the exact section that make its `Limits`."""
