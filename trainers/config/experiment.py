@@ -39,8 +39,6 @@ EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
 CARD = "card"
 """Name of the card among the methods of a run."""
-ORIGIN = "run.json"
-"""File of a run folder beside its config."""
 _TAKEN = (EXACT, CARD, "results", AUTO, "logistic_regression", "rankboost")
 TUNE = "tune"
 """Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""

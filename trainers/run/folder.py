@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr.checks import nearest, trusting
-from trainers.config import ORIGIN, Config, parse_config, resolved_toml
+from trainers.config import Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, changes
 from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
@@ -159,7 +159,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config = path / "config.toml"  # the resolved config
-        self.origin = path / ORIGIN  # the file of `facts`
+        self.origin = path / "run.json"  # the file of `facts`
         self.preparation = path / "preparation.json"  # how the columns of a table become features
 
     def method(self, name: str, *, make: bool = True) -> MethodFolder:
