@@ -417,9 +417,9 @@ def test_the_front_of_a_run_agrees_with_demands(tmp_path, capsys, measure, queri
         assert "no front: recall@5 of lists by query has no form on their tops" in " ".join(
             capsys.readouterr().err.split()
         )
-        assert not (folder / "front.json").exists()
+        assert json.loads((folder / "result.json").read_text())["front"] is None
         return
-    kept = json.loads((folder / "front.json").read_text())
+    kept = json.loads((folder / "result.json").read_text())["front"]
     found = ListFront.from_dict(kept)
     assert found.names[1] == measure
     firsts = np.array([point.first for point in found.points])
@@ -428,7 +428,7 @@ def test_the_front_of_a_run_agrees_with_demands(tmp_path, capsys, measure, queri
     assert found.points[0].first == pytest.approx(record["list"]["value"])
     row = json.loads((tmp_path / "runs/people/results.json").read_text())["rows"][-1]
     assert row["front"] == kept
-    assert row["ranges"] == json.loads((folder / "ranges.json").read_text())
+    assert row["ranges"] == json.loads((folder / "result.json").read_text())["ranges"]
     page = (tmp_path / "runs/people/page.html").read_text()
     assert "How firm the order is" in page
     assert f"The price of {measure}" in page

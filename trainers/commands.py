@@ -38,13 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the experiment of a config file, or continue it.
 
     It trains the surrogates and baselines, runs the exact stage and prints the table. The same command continues an
-    unfinished run.
-
-    Examples:
-      ltr run patients.toml                   a config of your own: ltr init patients.csv --label ill writes one
-      ltr run patients.toml --dry-run         what it would compute
-      ltr run patients.toml exact.top_k=100 name=k100
-                                              any key can be set; ltr options lists them, ltr options exact a section
+    unfinished run. Any key of the config can be set; ltr options lists them.
     """
     from trainers.config import load_config
     from trainers.files import RunError
@@ -144,7 +138,6 @@ def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
 def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: dict[str, Any]) -> None:
     """Refuse options that do not go with an earlier page, which has a fitted ranker."""
     from ltr.data import DataError
-    from trainers.ranking_files import CONFIG
     from trainers.run.folder import RunFolder
 
     folder: Path = arguments.table
@@ -153,9 +146,10 @@ def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: di
     if arguments.output is not None and arguments.new is None and arguments.visits is None:
         raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
     if arguments.visits is not None and arguments.new is None and config.answer.new is None:
-        visits, file = arguments.visits, folder / CONFIG
-        run = RunFolder(folder).begun
-        again = f"ltr run {file} answer.visits={visits}" if run else f"ltr rank {file} --visits {visits}"
+        file, visits = folder / "config.toml", arguments.visits
+        again = f"ltr run {file} answer.visits={visits}"
+        if not RunFolder(folder).begun:
+            again = f"ltr rank {file} --visits {visits}"
         rule = "was made without new rows, and its ranker has learned from the labelled ones"
         raise DataError(f"{folder}: {rule}: give rows by --new, or make the page again: {again}")
 
@@ -200,10 +194,6 @@ def sweep(arguments: argparse.Namespace) -> int:
 
     A sweep is many experiments: data sets, splits, methods and options. Each result is a file, computed once; the same
     command continues an unfinished sweep.
-
-    Examples:
-      ltr sweep configs/paper/all.toml --dry-run
-      ltr sweep configs/paper/all.toml exact.time_limit=10 -j 4
     """
     from trainers.config.grids import load_sweep
     from trainers.sweep.runner import read_sources, run_sweep
@@ -228,10 +218,8 @@ def sweep(arguments: argparse.Namespace) -> int:
     done = outcome.cells - outcome.before - failed
     earlier = f", {outcome.before} finished earlier" if outcome.before else ""
     _say(arguments, f"{done} results computed{earlier}; ltr report {outcome.folder} makes tables and figures of them")
-    for failure in outcome.failures[:20]:
+    for failure in outcome.failures:
         complain(f"error: {failure}")
-    if failed > 20:
-        complain(f"error: {failed} results are missing, the first 20 are named above")
     return 2 if failed else 0
 
 
@@ -249,13 +237,13 @@ def tune(arguments: argparse.Namespace) -> int:
     given.config.data.check_files()
     with _waiting(arguments, "reading the data"):
         source = read_at_once(given.config)
-    _load(arguments, "trainers.tune.runner", *_FITTING)
+    _load(arguments, "trainers.tuning", *_FITTING)
 
     from rich.text import Text
 
     from trainers.report.page import plain_text
     from trainers.tables import stacked_tables
-    from trainers.tune.runner import run_tuning
+    from trainers.tuning import run_tuning
 
     folder = Path(given.config.runs_dir) / f"{given.config.name}-tune"
     with _display(arguments) as display:
@@ -502,11 +490,6 @@ def card(arguments: argparse.Namespace) -> None:
     texts and missing values. The card is printed; with -o it is also written as card.json, card.csv, card.md, card.html
     and card.png, with its proof in certificate.json and the rows of the table in ranked.csv. The section [card] of a
     config does the same with all options: ltr run.
-
-    Examples:
-      ltr card patients.csv --label ill --questions 3 -o card
-      ltr card patients.csv --event died --time days          who has the event first
-      ltr card customers.csv --outcome bought --treatment mailed          whom the treatment moves
     """
     from ltr.data import DataError, TableError
     from trainers.config import parse_config
@@ -591,11 +574,8 @@ def verify(arguments: argparse.Namespace) -> int:
     """
     from trainers.files import RunError
 
-    folder = Path(arguments.file)
-    if folder.is_dir():
-        found = [f"\n  {path}" for path in sorted(folder.rglob("certificate.json"))]
-        none = ", and no certificate.json is in it; a run with exact.certificate = true, or a card, writes one"
-        raise RunError(f"{folder}: is a folder{'; give a certificate in it:' if found else none}{''.join(found)}")
+    if Path(arguments.file).is_dir():
+        raise RunError(f"{arguments.file}: is a folder; give the certificate.json in it, of a method or card")
     _load(arguments, "ltr.verify")
 
     from ltr import verify

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Self
 
 from rich.console import Console
@@ -22,7 +22,6 @@ from rich.table import Column
 from rich.text import Text
 
 from ltr.exact.solution import TracePoint
-from trainers.config import EXACT
 from trainers.files import Json
 from trainers.plan import Cell
 from trainers.records import nothing_proven
@@ -45,7 +44,7 @@ class Display:
             _DoneColumn(table_column=Column(no_wrap=True, min_width=9)),
             TimeElapsedColumn(table_column=Column(no_wrap=True, min_width=7)),
             TimeRemainingColumn(table_column=Column(no_wrap=True, min_width=7)),
-            TextColumn("{task.fields[parts]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
+            TextColumn("{task.fields[text]}", markup=False, table_column=Column(ratio=1, no_wrap=True)),
             console=self._console,
             transient=True,
             expand=True,
@@ -53,9 +52,10 @@ class Display:
         )
         self._last = -math.inf
         self._waiting: threading.Timer | None = None
-        self._choosing = False
-        self._limit: float | None = None
-        self._done = self._total = 0
+        self._counting = False
+        self._name = ""  # what is running
+        self._limit: float | None = None  # seconds of its search
+        self._done = self._total = 0  # cells of a sweep
 
     def __enter__(self) -> Self:
         return self
@@ -82,40 +82,25 @@ class Display:
         self._limit = limit
         self._start(method, total, limit=limit)
 
-    def doing(self, what: str) -> None:
-        """Show what a method does after its steps."""
-        for task in self._bar.task_ids:
-            self._bar.update(task, parts=what)
-
-    def step(self, method: str, index: int, values: Mapping[str, float]) -> None:
-        """Show a step of a method, which is done and logged."""
+    def step(self, index: int, values: Mapping[str, float]) -> None:
+        """Show a step of the method, which is done and logged."""
         first = [next((tag for tag in values if tag.startswith(kind)), None) for kind in ("loss/", "train/", "test/")]
-        parts = [f"{tag} {values[tag]:.5g}" for tag in first if tag is not None]
-        self._show(index, parts, f"{method}: step {index}, {', '.join(parts)}", _STEPS)
+        self._show(index, ", ".join([f"step {index}", *(f"{tag} {values[tag]:.5g}" for tag in first if tag)]))
 
-    def fitting(self, method: str, done: int, total: int, what: str) -> None:
-        """Show how many fits of a method are done, and what was fitted last."""
-        if done == 1:
+    def counted(self, method: str, done: int, total: int, what: str) -> None:
+        """Show how many fits or inner splits of a method are done; a search may follow the last one."""
+        if not self._counting:
             self._start(method, total)
-        text = f"{done} of {total} fits ({what})"
-        self._show(done, [text], f"{method}: {text}", _STEPS)
-
-    def choosing(self, done: int, total: int) -> None:
-        """Show how many inner splits of the choice are done."""
-        if not self._choosing:
-            self._start(EXACT, total)
-        self._choosing = done < total
-        text = f"choosing: {done} of {total} inner splits"
-        self._show(done, [text], f"{EXACT}: {text}", _STEPS)
-        if not self._choosing:
-            self._start(EXACT, None, limit=self._limit)
+        self._counting = done < total
+        self._show(done, f"{done} of {total} {what}")
+        if not self._counting and self._limit is not None:
+            self._start(method, None, limit=self._limit)
 
     def progress(self, point: TracePoint, trivial: bool) -> None:
         """Show a new incumbent or bound; `trivial` where the bound is still that of a perfect order."""
         gap = NOTHING_PROVEN if trivial else f"gap {point.gap:.2%}" if math.isfinite(point.gap) else "gap -"
-        parts = [f"best {point.incumbent:.5g}", f"bound {point.bound:.5g}", gap]
-        line = f"exact: {point.seconds:.1f} s, {', '.join(parts)}, {point.nodes} nodes"
-        self._show(point.nodes, parts, line, _STEPS)
+        best = f"best {point.incumbent:.5g}, bound {point.bound:.5g}"
+        self._show(point.nodes, f"{point.seconds:.1f} s, {best}, {gap}, {point.nodes} nodes")
 
     def end(self, method: str, text: str) -> None:
         """Show how a method ended."""
@@ -143,24 +128,25 @@ class Display:
                 parts.append(NOTHING_PROVEN)
             elif (gap := (answer.get("list") or {}).get("gap")) is not None:
                 parts.append(f"gap {gap:.2%}")
-        line = f"{self._done}/{self._total}: {', '.join(parts)}"
-        self._show(self._done, parts, line, 0.0 if self._done == self._total else _CELLS)
+        last = self._done == self._total
+        self._show(self._done, f"{self._done}/{self._total}: {', '.join(parts)}", 0.0 if last else _CELLS)
 
-    def _start(self, description: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
+    def _start(self, name: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
         self._clear()
-        self._bar.add_task(description, total=total, completed=done, parts="", limit=limit)
+        self._name = name
+        self._bar.add_task(name, total=total, completed=done, text="", limit=limit)
         self._bar.start()
         self._last = time.monotonic()
         if not self._console.is_terminal:  # the first step of a large table may take minutes
-            self.wait(f"{description}: started")
+            self.wait(f"{name}: started")
 
-    def _show(self, done: int, parts: Sequence[str], line: str, pause: float) -> None:
+    def _show(self, done: int, text: str, pause: float = _STEPS) -> None:
         """Move the bar, or print a line where the last one is `pause` seconds old."""
         for task in self._bar.task_ids:
-            self._bar.update(task, completed=done, parts=", ".join(parts))
+            self._bar.update(task, completed=done, text=text)
         if not self._console.is_terminal and time.monotonic() - self._last >= pause:
             self._last = time.monotonic()
-            self._say(line)
+            self._say(f"{self._name}: {text}")
 
     def _say(self, text: str | Text) -> None:
         self._wait_no_more()

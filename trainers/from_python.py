@@ -25,14 +25,15 @@ from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import PATHS, Source, as_pandas, read_source
-from trainers.tune.results import Tuning
-from trainers.tune.runner import run_tuning
+from trainers.tuning import Tuning, run_tuning
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["experiment", "rank", "tune"]
 
+_COLUMNS = ("label", "query", "group", "time")
+"""Keys of ``[data]`` that are given by themselves."""
 Given = str | os.PathLike[str] | Mapping[str, Any] | Config | None
 """A config: a path, a dict with nested or dotted keys, a `Config`, or nothing but defaults."""
 
@@ -42,10 +43,6 @@ def experiment(
     *,
     data: Any = None,  # noqa: ANN401  (a frame of any library)
     test: Any = None,  # noqa: ANN401
-    label: str | None = None,
-    query: str | None = None,
-    group: str | None = None,
-    time: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -60,15 +57,12 @@ def experiment(
         config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`.
         data: a table: a pandas or polars frame, or the path of a file. A dict sets keys of ``[data]``.
         test: the table of the test set; `data` is split when left out.
-        label: column of the labels.
-        query: column of the queries; without one, all rows are one list.
-        group: column that tells which rows belong together, such as the patient; no split divides them.
-        time: column of the time of each row. The earliest rows train, and the last ones test.
         folder: the run folder; ``runs_dir/name`` where there is a ``runs_dir``, else a temporary folder without
             TensorBoard events, which lives as long as the results.
         fresh: throw away an earlier run in the folder.
         progress: whether to show progress on stderr.
-        overrides: keys of the config that replace those of `config`: sections as dicts, or dotted keys in ``**{}``.
+        overrides: keys that replace those of `config`: ``label``, ``query``, ``group`` and ``time`` of ``[data]``,
+            sections as dicts, or dotted keys in ``**{}``.
 
     Raises:
         ValueError: a `ConfigError` or `DataError` with everything that is wrong, or a `RunError` about the folder.
@@ -84,8 +78,7 @@ def experiment(
         >>> results.ranked["position"].head(3).tolist(), results.rankers["ranknet"].coef_.shape
         ([1, 2, 3], (2,))
     """
-    columns = {"label": label, "query": query, "group": group, "time": time}
-    tree, frames, source = _given(config, data, test, columns, overrides)
+    tree, frames, source = _given(config, data, test, overrides)
     with _placed(tree, folder) as temporary, _display(progress) as display:
         config = parse_config(tree, source=source)
         results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
@@ -100,10 +93,6 @@ def tune(
     *,
     data: Any = None,  # noqa: ANN401
     test: Any = None,  # noqa: ANN401
-    label: str | None = None,
-    query: str | None = None,
-    group: str | None = None,
-    time: str | None = None,
     folder: str | os.PathLike[str] | None = None,
     fresh: bool = False,
     progress: bool = False,
@@ -130,8 +119,7 @@ def tune(
         >>> len(found.trials), found.best["surrogate.l2"] in (1e-4, 100.0), found.results.complete
         (2, True, True)
     """
-    columns = {"label": label, "query": query, "group": group, "time": time}
-    tree, frames, source = _given(config, data, test, columns, overrides)
+    tree, frames, source = _given(config, data, test, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
         search = check_tuning(tree, section, source)
@@ -148,9 +136,6 @@ def rank(
     label: str,
     visits: int,
     today: str | None = None,
-    query: str | None = None,
-    time: str | None = None,
-    group: str | None = None,
     new: Any = None,  # noqa: ANN401
     id: str | None = None,  # noqa: A002  (the key's name)
     methods: str | Sequence[str] = "auto",
@@ -176,9 +161,6 @@ def rank(
         label: column of the labels.
         visits: number of rows that you can visit, of each query where there are queries.
         today: column of the scores in use today, larger first, to compare with.
-        query: column of the query of each row; without one, all rows are one list.
-        time: column of the time of each row.
-        group: column that tells which rows belong together, such as the patient.
         new: the rows to rank, a frame or the path of a file.
         id: column that names a row; found by its values, or the index of a frame, when left out.
         methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names;
@@ -197,7 +179,7 @@ def rank(
         seed: seed of what is drawn at random.
         folder: folder to write page, list, ranker and config into; nothing is written when left out.
         progress: whether to show progress on stderr.
-        data_keys: further keys of ``[data]``, such as ``positive`` or ``drop``.
+        data_keys: further keys of ``[data]``: ``query``, ``time`` and ``group`` name columns, ``drop`` several.
 
     Raises:
         ValueError: a `ConfigError` or `DataError` with everything that is wrong with the arguments and tables.
@@ -229,11 +211,10 @@ def rank(
         "exact.constraints": constraints,
         "exact.max_nonzeros": max_nonzeros,
         "exact.demands": demands,
-        **{f"data.{key}": value for key, value in data_keys.items()},
+        **{f"data.{key}": value for key, value in (data_keys | {"label": label}).items()},
     }
     given = {key: value for key, value in given.items() if value is not None}
-    columns = {"label": label, "query": query, "group": group, "time": time}
-    tree, frames, source = _given(given, data, None, columns, {})
+    tree, frames, source = _given(given, data, None, {})
     if new is not None and not path:
         if not narwhals.dependencies.is_into_dataframe(new):
             rule = "must be a pandas or polars frame, or the path of a file"
@@ -284,7 +265,6 @@ def _given(
     config: Given,
     data: Any,  # noqa: ANN401
     test: Any,  # noqa: ANN401
-    columns: Mapping[str, str | None],
     overrides: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame], str]:
     """Return the tree of a config with all that was given beside it, its frames by key of the data, and its source."""
@@ -293,7 +273,8 @@ def _given(
         source = os.fspath(config)
     if isinstance(data, Mapping):
         overrides, data = {"data": data, **overrides}, None
-    tree = merged(tree, _nested(overrides))
+    columns = {key: value for key, value in overrides.items() if key in _COLUMNS}
+    tree = merged(tree, _nested({key: value for key, value in overrides.items() if key not in columns}))
     if not isinstance(tree.get("data", {}), Mapping):
         raise ConfigError(source, [Finding("data", "must be a table of keys", tree["data"])])
     section = dict(tree.get("data", {}))
@@ -301,7 +282,7 @@ def _given(
         for key in ("name", *PATHS):  # these data come in their place
             section.pop(key, None)
         section["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
-    section |= {key: value for key, value in (("test_path", test), *columns.items()) if value is not None}
+    section |= {key: value for key, value in {"test_path": test, **columns}.items() if value is not None}
     frames = {}
     for key in PATHS:
         value = section.get(key)

@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,16 +81,10 @@ class Watch:
         `fit` is the training, whose state a checkpoint keeps; None for RankBoost.
         """
 
-    def doing(self, what: str) -> None:
-        """Receive what the method does after its steps."""
-
-    def fitting(self, done: int, total: int, what: str) -> None:
-        """Receive how many of a method's fits are done; a KeyboardInterrupt stops the method there."""
-
     inner: MutableMapping[str, Any] | None = None  # results of the choice's inner splits, to go on from
 
-    def chosen(self, done: int, total: int) -> None:
-        """Receive how many of the choice's inner splits are done; a KeyboardInterrupt stops the method there."""
+    def counted(self, done: int, total: int, what: str) -> None:
+        """Receive how many fits or inner splits are done; a KeyboardInterrupt stops the method there."""
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401  (two kinds of problems)
         """Take a new incumbent or bound of the exact stage on a problem."""
@@ -107,28 +101,20 @@ class Fitted:
     base: Scores | None = None  # scores of the base of an exact stage, where it is not the run's own method
 
 
-def fit(
-    task: Task,
-    cell: Cell,
-    watch: Watch,
-    *,
-    starts: Mapping[str, Sequence[float]] | None = None,
-    base: Ranker | None = None,
-    more_starts: Sequence[Sequence[float]] = (),
-    threads: int | None = None,
-) -> Fitted:
+@dataclass(frozen=True)
+class Starts:
+    """What an exact stage starts from."""
+
+    base: Ranker | None = None  # its base ranker, fitted; None to fit it
+    by_id: Mapping[str, Sequence[float]] = field(default_factory=dict)  # weights, by the ids of their records
+    more: Sequence[Sequence[float]] = ()  # further weights
+
+
+def fit(task: Task, cell: Cell, watch: Watch, starts: Starts | None = None, *, threads: int | None = None) -> Fitted:
     """Fit a method, measure it and make its record.
 
-    A surrogate or search that the user stops ends with the status ``interrupted`` and the best weights so far.
-
-    Args:
-        task: options and data.
-        cell: what to compute.
-        watch: what follows the fit.
-        starts: weights that the exact stage starts from, by the ids of their records.
-        base: fitted base ranker of the exact stage; fitted here when None.
-        more_starts: further weights to start from.
-        threads: threads of the exact stage; all processors that the process may use when None.
+    A surrogate or search that the user stops ends with the status ``interrupted`` and the best weights so far. The
+    exact stage takes all processors that the process may use, unless `threads` are given.
 
     Raises:
         KeyboardInterrupt: the user stopped a method that keeps nothing of what it has done.
@@ -138,7 +124,7 @@ def fit(
     import_libraries()
     with contextlib.redirect_stdout(sys.stderr):  # estimators may print, and results go to standard output
         if cell.method == EXACT:
-            fitted = _fit_exact(task, cell, watch, base, dict(starts or {}), more_starts, threads)
+            fitted = _fit_exact(task, cell, watch, starts or Starts(), threads)
         elif cell.method == CARD:
             fitted = _fit_card(task)
         else:
@@ -194,7 +180,7 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
             interrupted = True
     elif isinstance(ranker, AutoRanker):
         with quiet_surrogates():
-            fit_auto(ranker, train, task.rows_of(train), watch.fitting)
+            fit_auto(ranker, train, task.rows_of(train), watch.counted)
     else:
         ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
     seconds = time.perf_counter() - started
@@ -202,7 +188,6 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
     if isinstance(ranker, RankBoostRanker):
         # its scores after each round are known once it is fitted
-        watch.doing("measuring the ranker of every round")
         stages = (ranker.staged_decision_function(part.X) for _, part in task.split.parts)
         for index, (train_scores, test_scores) in enumerate(zip(*stages, strict=True), start=1):
             if watch.wants(index, len(rounds)):
@@ -234,7 +219,8 @@ def fit_auto(
 ) -> None:
     """Fit the comparison of methods to a training set, whose features are the columns of `rows`."""
     weights = {**weights_of(train), "calibration_weight": train.own_weight}
-    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=on_progress)
+    told = None if on_progress is None else lambda done, total, name: on_progress(done, total, f"fits ({name})")
+    ranker.fit(rows, train.y, train.qid, **units_of(train), **weights, on_progress=told)
 
 
 def _out_of_fold(ranker: AutoRanker, scores: Scores) -> Scores:
@@ -259,17 +245,10 @@ def _compared(task: Task, ranker: AutoRanker) -> Json:
     return {"methods": found, **dataclasses.asdict(ranker.comparison_)}
 
 
-def _fit_exact(
-    task: Task,
-    cell: Cell,
-    watch: Watch,
-    base: Ranker | None,
-    starts: dict[str, Sequence[float]],
-    more_starts: Sequence[Sequence[float]],
-    threads: int | None,
-) -> Fitted:
+def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: int | None) -> Fitted:
     train, bound = task.split.train, binding_constraints(task.config, task.split.feature_names)
-    if base is None or bound is not None:  # under constraints it is fitted anew
+    base = starts.base if bound is None else None  # under constraints it is fitted anew
+    if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         if bound is None:
             with quiet_surrogates():
@@ -281,7 +260,7 @@ def _fit_exact(
         length = int(task.reranked(task.scores_of(base)).sum())  # by ties at its end not always top_k
         if length != wanted:
             raise ValueError(f"statistic must hold one weight per rank, got {wanted} for a list of {length} rows")
-    weights = [*starts.values(), *more_starts]
+    weights = [*starts.by_id.values(), *starts.more]
     started = time.perf_counter()
     with quiet_surrogates():  # the choice fits the base ranker on parts of the training set
         ranker.fit(
@@ -295,7 +274,7 @@ def _fit_exact(
             warm_starts=weights,
             on_progress=lambda point: watch.traced(point, ranker.problem_),
             inner=watch.inner,
-            on_choice=watch.chosen,
+            on_choice=lambda done, total: watch.counted(done, total, "inner splits of the choice"),
         )
     seconds = time.perf_counter() - started
     solution, problem, choice = ranker.solution_, ranker.problem_, ranker.choice_
@@ -322,7 +301,7 @@ def _fit_exact(
                 "gap": solution.gap if math.isfinite(solution.gap) else None,
                 "trivial_bound": problem.trivial_bound,
                 "starts": {
-                    key: problem.evaluate(w) for key, w in zip(starts, given, strict=False) if problem.feasible(w)
+                    key: problem.evaluate(w) for key, w in zip(starts.by_id, given, strict=False) if problem.feasible(w)
                 },
             },
             "trace": [

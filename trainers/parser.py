@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 from ltr.checks import nearest
 from ltr.files import missing_file, parquet_files
 from trainers import commands
-from trainers.stopping import folded
 
 _DESCRIPTION = (
     "Rank the rows of a table, and say what to expect of the first ones. Learning to rank by convex surrogates,\n"
@@ -52,20 +51,13 @@ class _Parser(argparse.ArgumentParser):
         if found := re.search(r"invalid choice: '(.*?)' \(choose from (.*)\)", message):
             message += nearest(found[1], re.findall(r"[^\s',]+", found[2]))
         self.print_usage(sys.stderr)
-        self.exit(2, folded(f"{self.prog}: error: {message}\n", sys.stderr))
+        self.exit(2, f"{self.prog}: error: {message}\n")
 
     def unrecognized(self, arguments: Sequence[str]) -> NoReturn:
         """End the program with a message about arguments that are not known."""
         known = re.findall(r"--[a-z-]+", self.format_help())
         near = [nearest(text.partition("=")[0], known) for text in arguments]
         self.error(f"unrecognized arguments: {' '.join(arguments)}{next(filter(None, near), '')}")
-
-
-class _Paragraphs(argparse.HelpFormatter):
-    """Folds the description, and leaves examples as they are."""
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if text.startswith(("Example", "example")) else super()._fill_text(text, width, indent)
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
@@ -190,14 +182,10 @@ def parser_of_ltr() -> _Parser:
 
     def add(act: Callable[[argparse.Namespace], int | None], *shared: str, name: str = "") -> Callable[..., Any]:
         """Add a command with some of the shared arguments, and return what adds others."""
-        description, example, rest = (inspect.getdoc(act) or "").partition("\nExamples")
+        description = inspect.getdoc(act) or ""
         summary = description.partition("\n")[0]
         command = subcommands.add_parser(
-            name or act.__name__,
-            help=f"{summary[0].lower()}{summary[1:]}".rstrip("."),
-            description=description,
-            epilog=f"{example}{rest}".strip(),
-            formatter_class=_Paragraphs,
+            name or act.__name__, help=f"{summary[0].lower()}{summary[1:]}".rstrip("."), description=description
         )
         command.set_defaults(parser=command, act=act)
         for argument in shared:
@@ -211,18 +199,15 @@ def parser_of_ltr() -> _Parser:
     rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
     rank("overrides", **_SHARED["overrides"])
     rank("--visits", type=_whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
-    today = "column of the scores by which rows are ranked today, larger first: to compare with, and one of the methods"
-    rank("--today", metavar="COLUMN", help=today)
+    rank("--today", metavar="COLUMN", help="column of the scores of today, larger first: to compare, and to blend")
     rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
     rank("--new", metavar="TABLE", type=Path, help="table of the rows to rank (default: rows of TABLE without a label)")
     rank("--new-values", **{**_SHARED["--new-values"], "default": None})
-    methods = "methods to compare, divided by commas, such as logistic,forest (default: those that suit the table)"
-    rank("--methods", metavar="NAMES", help=methods)
+    rank("--methods", metavar="NAMES", help="methods to compare, such as logistic,forest (default: what suits)")
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
 
     sweep = add(commands.sweep, "config", "overrides", "--dry-run", "--trust", "--quiet")
-    jobs = "number of results computed at a time (default: as threads allow)"
-    sweep("-j", "--jobs", type=_whole(1), metavar="N", help=jobs)
+    sweep("-j", "--jobs", type=_whole(1), metavar="N", help="results computed at a time (default: as threads allow)")
     sweep("--threads", type=_whole(1), default=1, metavar="N", help="threads for each result (default 1)")
     sweep("--shard", type=shard, default=(1, 1), metavar="I/N", help="compute part I of N, one part per machine")
     known = "take over results from another sweep's folder or cells.jsonl"
@@ -240,15 +225,14 @@ def parser_of_ltr() -> _Parser:
     predict("-o", "--output", metavar="FILE", type=Path, help="write CSV here instead of to stdout")
 
     outcome = add(commands.outcome, "run", "--method", "--new-values", "--json", "--trust", "--quiet")
-    outcomes = "a table with the label of each row, empty where it is not known"
-    outcome("data", metavar="OUTCOMES", type=Path, help=outcomes)
+    outcome("data", metavar="OUTCOMES", type=Path, help="a table with the label of each row, empty where unknown")
     outcome("--label", metavar="COLUMN", help="column with the outcomes (default: the label of the run)")
     outcome("--first", type=_whole(1), metavar="N", help="rows that were acted on (default: those of the page)")
-    outcome("--all", action="store_true", help="every method of the run that has a fitted ranker")
+    outcome("--all", help="every method of the run that has a fitted ranker", **_FLAG)
 
     explain = add(commands.explain, "run", "data", "--method", "--new-values", "--json", "--trust", "--quiet")
-    top = "number of a row in the file, from 1 (repeatable; default: the first three of the list)"
-    explain("--row", type=_whole(1), action="append", default=[], metavar="N", help=top)
+    of_row = "number of a row in the file, from 1 (repeatable; default: the first three of the list)"
+    explain("--row", type=_whole(1), action="append", default=[], metavar="N", help=of_row)
 
     export = add(commands.export, "run", "--method", "--trust")
     export("-o", "--output", metavar="FILE", type=Path, required=True, help="where to write, such as model.onnx")
@@ -258,11 +242,10 @@ def parser_of_ltr() -> _Parser:
 
     init = add(commands.init, "table", *_ROLES)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
-    init("--force", action="store_true", help="write over a file that is there")
+    init("--force", help="write over a file that is there", **_FLAG)
 
     card = add(commands.card, "table", "overrides", "--positive", "--drop", "--demands", "--seed", "--json", "--quiet")
-    of_label = "column of the labels: 0 and 1, grades, yes and no; with --time whether the event happened, with "
-    of_label += "--treatment the outcome, any number"
+    of_label = "column of the labels; with --time whether the event happened, with --treatment the outcome, any number"
     card("--label", "--event", "--outcome", required=True, metavar="COLUMN", help=of_label)
     of_time = "column of the time until the event, or until the row was last seen without it"
     card("--time", "--time-to-event", dest="time_to_event", metavar="COLUMN", help=of_time)
@@ -286,7 +269,7 @@ def parser_of_ltr() -> _Parser:
 
     verify = add(commands.verify, "--json")
     verify("file", metavar="FILE", help="a certificate")
-    verify("--require-proof", action="store_true", help="reject a certificate that proves no bound")
+    verify("--require-proof", help="reject a certificate that proves no bound", **_FLAG)
     verify("--data", metavar="SHA256", help="reject a certificate about other data")
     verify("--max-size", metavar="MIB", type=int, help="largest size of the file in MiB (256)")
     verify("--max-steps", metavar="MILLIONS", type=int, help="most steps of the check, in millions (2000)")
@@ -296,10 +279,10 @@ def parser_of_ltr() -> _Parser:
     evaluation("qrels", metavar="QRELS", type=_file, help="lines of: query 0 document label")
     names = "a measure, such as ndcg@10, ndcg(gain=linear), ndcg_cut_10, AP, RBP(p=0.8) (repeatable)"
     evaluation("-m", "--measure", action="append", metavar="NAME", help=names)
-    evaluation("-q", "--per-query", action="store_true", help="also the values of each query")
-    evaluation("-c", "--complete", action="store_true", help="count queries that the run lacks, with 0")
-    level = "least label of a relevant document (default 1)"
-    evaluation("-l", "--level", type=_whole(1), default=1, metavar="N", help=level)
+    evaluation("-q", "--per-query", help="also the values of each query", **_FLAG)
+    evaluation("-c", "--complete", help="count queries that the run lacks, with 0", **_FLAG)
+    least = "least label of a relevant document (default 1)"
+    evaluation("-l", "--level", type=_whole(1), default=1, metavar="N", help=least)
 
     options = add(commands.options)
     options("keys", metavar="KEY", nargs="*", help="a section such as exact, or a key such as exact.margin")

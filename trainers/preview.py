@@ -14,7 +14,6 @@ from ltr.checks import is_trusting
 from trainers.config import CARD, EXACT, Config
 from trainers.config.grids import Sweep
 from trainers.files import read_json
-from trainers.own_table import columns_table, understood
 from trainers.records import ADVICE, INDEX
 from trainers.run.experiment import check_data
 from trainers.run.folder import RunFolder, check_run
@@ -29,31 +28,25 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
     config, split = check_data(config, source)
     folder = RunFolder(config.folder)
     goes_on = check_run(folder, config, split.facts, fresh=fresh)
-    states = {method: _state(folder, method) if goes_on else "to compute" for method in config.methods}
-    left = sum(state != "finished" for state in states.values())
+    finished = [name for name in config.methods if goes_on and folder.method(name, make=False).result() is not None]
     unchecked = _unchecked([config])
-    columns: list[RenderableType] = []
-    if split.tables is not None and split.preparation is not None:
-        columns = [Text(), columns_table(list(understood(split.tables[0], split.preparation.encodings_))), Text()]
-    limits = [f"{limit:g} s" if (limit := _limit(config, method)) else "" for method in states]
-    lines = [*split.notes, *filter(None, [too_long(config, split)]), *unchecked]
+    rows = []
+    for name in config.methods:
+        limit = _limit(config, name)
+        state = "finished" if name in finished else "to compute"
+        rows.append([name, state, f"{limit:g} s" if limit else ""])
     if fresh and folder.begun:
         state = "the run in it would be thrown away"
-    elif not goes_on:
-        state = "new"
     else:
-        state = f"{len(states) - left} of {len(states)} methods are finished" if left else "everything is finished"
+        state = f"{len(finished)} of {len(rows)} methods are finished" if goes_on else "new"
+    notes = [*split.notes, *filter(None, [too_long(config, split)]), *unchecked]
     return [
         _heading(f"run {config.name}", unchecked),
         Text(_data_line(config, split)),
-        *columns,
-        Text(f"{len(split.feature_names)} features"),
         Text(),
-        folded_table(("method", "state", "time limit"), list(zip(states, states.values(), limits, strict=True))),
+        folded_table(("method", "state", "time limit"), rows),
         Text(),
-        *([Text(_exact_line(config, split))] if config.exact.enabled else []),
-        *map(Text, lines),
-        Text(f"folder {config.folder}: {state}"),
+        *map(Text, [*notes, f"folder {config.folder}: {state}"]),
     ]
 
 
@@ -68,23 +61,9 @@ def _unchecked(configs: Iterable[Config]) -> list[str]:
     return [f"not checked, for that would run code: {', '.join(names)}; --trust checks them"] if names else []
 
 
-def _state(folder: RunFolder, method: str) -> str:
-    files = folder.method(method, make=False)
-    if files.result() is not None:
-        return "finished"
-    return "begun" if files.checkpoint.exists() or files.inner.exists() or files.solution.exists() else "to compute"
-
-
 def _limit(config: Config, method: str) -> float:
     """Return the seconds that the search of a method may take, 0 without a search."""
     return {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method, 0.0)
-
-
-def _exact_line(config: Config, split: Split) -> str:
-    whole = config.exact.top_k == "full" or bool(too_long(config, split))
-    each = f" in each of {split.train.n_queries} queries" if split.by_query else ""
-    which = "full list" if whole else f"top {config.exact.top_k}"
-    return f"exact: ranks the {which} of {config.base}{each} by {config.exact.statistic}"
 
 
 def _data_line(config: Config, split: Split) -> str:
@@ -94,7 +73,8 @@ def _data_line(config: Config, split: Split) -> str:
     queries = ""
     if split.by_query:
         queries = f", in {split.train.n_queries} and {split.test.n_queries} queries"
-    return f"{where}: {sum(sizes)} rows, {positives} positive; {sizes[0]} for training, {sizes[1]} for testing{queries}"
+    halves = f"{sizes[0]} for training, {sizes[1]} for testing{queries}"
+    return f"{where}: {sum(sizes)} rows, {positives} positive; {halves}; {len(split.feature_names)} features"
 
 
 def preview_sweep(sweep: Sweep, sources: dict[str, Source], shard: tuple[int, int]) -> list[RenderableType]:

@@ -217,9 +217,10 @@ def rank_given(given: Given, display: Display) -> Ranking:
         if constraints is not None:
             ranker.set_params(**constraints.parameters)
         display.begin(what, None)
+
         frame = pd.DataFrame(part.X, columns=names, copy=False)
         try:
-            fit_auto(ranker, part, frame, functools.partial(display.fitting, what))
+            fit_auto(ranker, part, frame, functools.partial(display.counted, what))
         except ValueError as error:
             raise RunError(f"{table.where}: {error}") from None
         return ranker

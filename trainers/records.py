@@ -59,6 +59,8 @@ class Record(TypedDict):
     # a 90 % interval; left out without demands
     demands: NotRequired[dict[str, Any] | None]
 
+    ranges: NotRequired[dict[str, Any] | None]  # of runs: the places of rows of its list, `ltr.answer.RowRanges`
+
     # of the exact stage alone:
     # {"n", "n_pos", "value", "bound", "gap", "trivial_bound", "starts": {id: value}}: the reranked top, the objective
     # there with its bound, the statistic of a perfect order, and the objective of the rankers that the search started
@@ -71,6 +73,7 @@ class Record(TypedDict):
     # {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"}, where both stages are bound:
     # statistics and first K rows of the base so fitted
     constraints: NotRequired[dict[str, Any] | None]
+    front: NotRequired[dict[str, Any] | None]  # of runs: what another measure costs, `ltr.answer.ListFront`
     choice: NotRequired[dict[str, Any] | None]  # the fields of `ltr.rankers.Choice`, where it chose whether to rerank
     # {"norm", "seconds", "train", "test"}: the answer moved to the largest margin, if asked for
     recentred: NotRequired[dict[str, Any] | None]

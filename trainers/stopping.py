@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Self, TextIO
+from typing import Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -56,24 +56,8 @@ def stop_once() -> None:
 
 
 def complain(text: str) -> None:
-    """Show a line on stderr, folded between words on a terminal."""
-    sys.stderr.write(f"{folded(f'ltr: {text}', sys.stderr)}\n")
-
-
-def folded(text: str, stream: TextIO) -> str:
-    """Return a text whose lines are folded between words to the width of a terminal, and left alone elsewhere."""
-    if not stream.isatty():
-        return text
-    import shutil
-    import textwrap
-
-    fold = textwrap.TextWrapper(
-        max(20, shutil.get_terminal_size().columns),
-        subsequent_indent="  ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return "\n".join(part for line in text.split("\n") for part in fold.wrap(line) or [""])
+    """Show a line on stderr."""
+    sys.stderr.write(f"ltr: {text}\n")
 
 
 @contextlib.contextmanager

@@ -88,7 +88,7 @@ def test_each_value_of_the_paper_has_a_counterpart_among_the_papers_experiments(
     sweep = load_sweep(CONFIGS / "all.toml")
     known = [
         (variant.config, variant.varied, variant.config.methods if grid.config.methods is None else grid.config.methods)
-        for grid in grids
+        for grid in sweep.grids
         for variant in grid.variants
     ]
     for value in published:

@@ -60,10 +60,11 @@ class Stopping(Display):
         super().__init__()
         self.after, self.seen = after, []
 
-    def choosing(self, done, total):
-        self.seen.append((done, total))
-        if done == self.after:
-            raise KeyboardInterrupt
+    def counted(self, method, done, total, what):
+        if what.startswith("inner splits"):
+            self.seen.append((done, total))
+            if done == self.after:
+                raise KeyboardInterrupt
 
 
 def test_an_interrupted_choice_goes_on_where_it_was(folder, tmp_path):

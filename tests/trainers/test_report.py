@@ -140,4 +140,4 @@ def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     results = small()
     del results.records[3]["sizes"], results.records[3]["seconds"]
     write_export(damaged, results)
-    assert "cells.jsonl: cannot be read or is damaged (ValueError)" in failure(capsys, damaged)
+    assert "cells.jsonl: cannot be read or is damaged (ValidationError)" in failure(capsys, damaged)

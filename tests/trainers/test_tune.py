@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import ltr
+import trainers.tuning
 from trainers.cli import main
 from trainers.config import load_config, parse_config
 from trainers.config.errors import ConfigError
@@ -13,7 +14,6 @@ from trainers.files import RunError
 from trainers.run.folder import RunFolder
 from trainers.run.results import read_results
 from trainers.task.data import inner_splits, split_of
-from trainers.tune import runner
 
 pytest.importorskip("optuna")
 
@@ -76,7 +76,7 @@ def test_the_best_options_are_a_config_and_a_run(found, capsys):
 
 
 def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_path, monkeypatch):
-    whole, calls = runner.fit, []
+    whole, calls = trainers.tuning.fit, []
 
     def stopped(task, *given, **options):
         calls.append(task)
@@ -85,13 +85,13 @@ def test_an_interrupted_search_goes_on_as_if_nothing_had_happened(found, tmp_pat
         return whole(task, *given, **options)
 
     options = {"folder": tmp_path / "search"}
-    monkeypatch.setattr(runner, "fit", stopped)
+    monkeypatch.setattr(trainers.tuning, "fit", stopped)
     tuning = ltr.tune(BASE, RANGES | {"trials": 5}, **options)
     assert (tuning.complete, len(tuning.trials), tuning.results) == (False, 1, None)
     assert "unfinished: 1 trials" in repr(tuning)
     journal = tmp_path / "search" / "trials.journal"
     journal.write_bytes(journal.read_bytes() + b'{"op_code"')  # as a process leaves it that is killed
-    monkeypatch.setattr(runner, "fit", whole)
+    monkeypatch.setattr(trainers.tuning, "fit", whole)
     assert values(ltr.tune(BASE, RANGES | {"trials": 5}, **options)).equals(values(found))
 
 

@@ -12,9 +12,6 @@ from pydantic import BaseModel, ValidationError
 from ltr.checks import in_one_message, nearest
 from trainers.files import RunError
 
-NOTHING = object()
-"""Value of a key that is missing."""
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -22,14 +19,14 @@ class Finding:
 
     path: str  # dotted path of the key
     rule: str  # what the value must be
-    value: object = NOTHING  # value received
+    value: object = None  # value received, if any
     from_command_line: bool = False
 
     def __str__(self) -> str:
         where = f"{shortened(self.path)}: " if self.path else ""
         value = self.value
         text = repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False, default=str)
-        got = "" if value is NOTHING else f", got {shortened(text)}"
+        got = "" if value is None else f", got {shortened(text)}"
         origin = " on the command line" if self.from_command_line else ""
         return f"{where}{shortened(self.rule, 1000)}{got}{origin}"
 
@@ -47,7 +44,7 @@ def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mappi
     """Return the findings in a pydantic error on `model`; overridden values are marked."""
     found = []
     for item in error.errors():
-        path, value = dotted(item["loc"]), NOTHING if item["type"] == "missing" else item["input"]
+        path, value = dotted(item["loc"]), None if item["type"] == "missing" else item["input"]
         found.append(Finding(path, _rule(item, model), value, from_command_line=path.split("[")[0] in overrides))
     return found
 

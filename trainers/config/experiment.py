@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +14,13 @@ from pydantic.fields import FieldInfo
 
 from ltr.checks import nearest
 from ltr.statistics import LOG_LOSS, RankStatistic
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.sections import (
     AUTO,
     FREE,
     AnswerConfig,
     BaselinesConfig,
     CardConfig,
-    Clash,
     DataConfig,
     ExactConfig,
     FileName,
@@ -39,8 +39,6 @@ EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
 CARD = "card"
 """Name of the card among the methods of a run."""
-ORIGIN = "run.json"
-"""File of a run folder beside its config."""
 _TAKEN = (EXACT, CARD, "results", AUTO, "logistic_regression", "rankboost")
 TUNE = "tune"
 """Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
@@ -64,10 +62,9 @@ class Config(Section):
     @property
     def methods(self) -> tuple[str, ...]:
         """Names of all methods of the run in the order in which they run."""
-        column = (self.base,) if self.exact.score_column is not None else ()
-        exact = (*column, EXACT) if self.exact.enabled else ()
-        card = (CARD,) if self.card.enabled else ()
-        return (*self.surrogate.losses, *self.baselines.names, *exact, *card)
+        column = [self.base] if self.exact.enabled and self.exact.score_column is not None else []
+        last = [name for name, section in ((EXACT, self.exact), (CARD, self.card)) if section.enabled]
+        return (*self.surrogate.losses, *self.baselines.names, *column, *last)
 
     def method_named(self, text: str) -> str:
         """Return the name of the method that a text names: its own, or for an estimator also its import path."""
@@ -96,65 +93,61 @@ class Config(Section):
         exact = (self.exact.statistic,) if self.exact.enabled or not self.card.enabled else ()
         return tuple(dict.fromkeys((*exact, *card, *self.statistics.report)))
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Yield what does not go together in a section, and across sections: methods, their base, columns, labels."""
         for section, options in self:
             if isinstance(options, Section):
-                yield from ((f"{section}.{key}", rule, value) for key, rule, value in options.clashes())
+                yield from (replace(one, path=f"{section}.{one.path}") for one in options.clashes())
         names, column = (*self.surrogate.losses, *self.baselines.names), self.exact.score_column
         if not names and column is None and (self.exact.enabled or not self.card.enabled):
             rule = "must name a loss, or baselines.methods a method: nothing is left to run"
             if self.card.enabled:
                 rule += " before the exact stage; exact.enabled = false leaves the card alone"
-            yield "surrogate.losses", rule, []
+            yield Finding("surrogate.losses", rule, [])
         elif self.exact.enabled and column is None and self.base not in names:
             rule = f"must be a method of this run ({', '.join(names)})"
             rule += "; name it in baselines.methods, too" if ":" in self.base else ""
-            yield "exact.base", rule, self.base
-        yield from self._clashes_of_names()
+            yield Finding("exact.base", rule, self.base)
+        # estimators whose methods would have the name, and so the folder, of another method
+        taken = {name.casefold(): "of another method" for name in self.surrogate.losses}
+        taken |= dict.fromkeys(_TAKEN, "of another method, or of a folder of the run")
+        for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
+            if ":" in text and (other := taken.get(name.casefold())) is not None:
+                rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
+                yield Finding(f"baselines.methods[{at}]", rule, text)
+            taken.setdefault(name.casefold(), f"of {text}")
         features = self.data.features
         if column is not None and (column in self.data.drop or (features is not None and column not in features)):
             rule = "must be among the columns that are read: name it in data.features, and not in data.drop"
-            yield "exact.base_score", rule, column
+            yield Finding("exact.base_score", rule, column)
         if self.data.weighs:
             yield from self._clashes_with_weights()
         yield from self._clashes_with_outcomes()
 
-    def _clashes_with_outcomes(self) -> Iterator[Clash]:
+    def _clashes_with_outcomes(self) -> Iterator[Finding]:
         """Require the statistic of cards that labels of two fields have, and leave these labels to cards."""
-        roles = {"times": "time_to_event", "treatments": "treatment"}
-        given = next((kind for kind, role in roles.items() if getattr(self.data, role) is not None), "labels")
+        times, treatments = self.data.time_to_event is not None, self.data.treatment is not None
+        role = "data.time_to_event" if times else "data.treatment" if treatments else ""
+        given = "times" if times else "treatments" if treatments else "labels"
         of = "labels" if self.card.statistic == LOG_LOSS else RankStatistic.parse(self.card.statistic).kind.labels
         if self.card.enabled and of != given:
             own = {"times": "c_index", "treatments": "auuc"}.get(given, "one of plain labels, such as auc")
-            because = f" with data.{roles[given]}" if given in roles else ""
-            yield "card.statistic", f"must be {own}{because}", self.card.statistic
-        if given in roles and (self.exact.enabled or self.surrogate.losses or self.baselines.names):
+            yield Finding("card.statistic", f"must be {own}{f' with {role}' if role else ''}", self.card.statistic)
+        if role and self.methods not in ((), (CARD,)):
             rule = "goes with cards alone: surrogate.losses = [], baselines.methods = [] and exact.enabled = false"
-            yield f"data.{roles[given]}", rule, getattr(self.data, roles[given])
+            yield Finding(role, rule, self.data.time_to_event or self.data.treatment)
 
-    def _clashes_of_names(self) -> Iterator[Clash]:
-        """Refuse estimators whose methods would have the name, and so the folder, of another method."""
-        taken = dict.fromkeys(
-            [*map(str.casefold, self.surrogate.losses), *_TAKEN], "of another method, or of a folder of the run"
-        )
-        for at, (name, text) in enumerate(zip(self.baselines.names, self.baselines.methods, strict=True)):
-            if ":" in text and (other := taken.get(name.casefold())) is not None:
-                rule = f"has the name {name!r}, which is that {other}: name a function or class of another name"
-                yield f"baselines.methods[{at}]", rule, text
-            taken.setdefault(name.casefold(), f"of {text}")
-
-    def _clashes_with_weights(self) -> Iterator[Clash]:
+    def _clashes_with_weights(self) -> Iterator[Finding]:
         """Refuse what rows cannot have weights in."""
         exact, key = self.exact, self.data.weighs
         if self.surrogate.certify:
-            yield "surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True
+            yield Finding("surrogate.certify", f"must be false with {key}: the certified optimum has no weights", True)
         if self.card.enabled:
-            yield "card.enabled", f"must be false with {key}: a card counts rows", True
+            yield Finding("card.enabled", f"must be false with {key}: a card counts rows", True)
         if exact.enabled and not (kind := RankStatistic.parse(exact.statistic).kind).weighs_rows:
             other = "wrs, the sum of ranks, has" if kind.share_of_pairs else "a hit counts 1; dcg has"
             rule = f"has no weights of rows, which {key} asks for; {other}"
-            yield "exact.statistic", rule, exact.statistic
+            yield Finding("exact.statistic", rule, exact.statistic)
 
     def changed(self, section: str, **values: Any) -> Config:  # noqa: ANN401  (of any keys)
         """Return a copy with other values of a section, which are not checked."""
@@ -209,10 +202,6 @@ def parse_config(
     Examples:
         >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
         20
-        >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"topk": 20}})
-        Traceback (most recent call last):
-        ...
-        trainers.config.errors.ConfigError: config: exact.topk: unknown key (did you mean 'top_k'?), got 20
     """
     overrides = overrides or {}
     tree = {key: value for key, value in tree.items() if key != TUNE}
@@ -222,10 +211,9 @@ def parse_config(
         config = Config.model_validate(tree)
     except ValidationError as error:
         raise ConfigError(source, [*findings, *findings_of(error, Config, overrides)]) from None
-    found = list(findings)
-    for path, rule, value in config.clashes():
-        given = path.split("[")[0] in overrides
-        found.append(Finding(path, rule, NOTHING if value is None else value, from_command_line=given))
+    found = [*findings]
+    for one in config.clashes():
+        found.append(replace(one, from_command_line=one.path.split("[")[0] in overrides))
     if found:
         raise ConfigError(source, found)
     return config

@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, StrictStr, ValidationError
 
 from ltr.checks import is_whole, nearest
-from trainers.config.errors import NOTHING, ConfigError, Finding, findings_of
+from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.experiment import Config, describe_keys, free_keys, parse_config, rule_of_unknown
 from trainers.config.sections import FileName, Section, checked, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
@@ -180,23 +180,24 @@ def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]
     `wanted` are sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty. A `ConfigError` names
     those that there are not.
     """
-    of_sweep = [*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid.")]
-    of_search = list(describe_keys(TuneConfig, "tune."))
-    tables = {"": list(describe_keys()), "of a sweep": of_sweep, "of a search": of_search}
-    known = [key for rows in tables.values() for key, *_ in rows]
+    tables = {
+        "": list(describe_keys()),
+        "of a sweep": [*describe_keys(SweepConfig), *describe_keys(GridConfig, "grid.")],
+        "of a search": list(describe_keys(TuneConfig, "tune.")),
+    }
+    known = {key for rows in tables.values() for key, *_ in rows}
     sections = {".".join(parts[:at]) for key in known if (parts := key.split(".")) for at in range(1, len(parts))}
-    findings = []
+    names, findings = sorted(sections | known), []
     for text in wanted:
-        if text not in sections and text not in known:
-            near = nearest(text, [*sections, *known]) or nearest(text.rpartition(".")[2], [*sections, *known])
+        if text not in names:
+            near = nearest(text, names) or nearest(text.rpartition(".")[2], names)
             hint = near or f"; sections are {', '.join(sorted(sections))}"
             findings.append(Finding(text, f"no section or key of a config{hint}"))
     if findings:
         raise ConfigError("options", findings)
-    if not wanted:
-        return tables
+    prefixes = tuple(f"{text}." for text in wanted)
     asked = {
-        title: [row for row in rows if any(row[0] == text or row[0].startswith(f"{text}.") for text in wanted)]
+        title: [row for row in rows if not wanted or f"{row[0]}.".startswith(prefixes)]
         for title, rows in tables.items()
     }
     return {title: rows for title, rows in asked.items() if rows}
@@ -215,33 +216,31 @@ class _Reader:
     def variants(self) -> Iterator[Variant]:
         """Yield the variants that nothing is wrong with."""
         for table, leaves in (("set", self._set), ("vary", self._vary)):
-            for key, rule, value in _wrong_keys(table, leaves):
-                self._find(f"{table}.{key}", rule, value)
+            for one in _wrong_keys(table, leaves):
+                self._find(f"{table}.{one.path}", one.rule, one.value)
         for key in self._vary:
             if key in self._set:
                 self._find(f"vary.{key}", "must not be set as well", self._vary[key])
-        for key, text in self._everywhere.items():
-            if key in self._vary:
-                self.findings.append(Finding(key, f"is varied by {self._where}", text, from_command_line=True))
+            if key in self._everywhere:
+                rule = f"is varied by {self._where}"
+                self.findings.append(Finding(key, rule, self._everywhere[key], from_command_line=True))
         if self.findings:
             return
-        found = [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
-        best_of, varied = self._grid.best_of, ", ".join(self._vary) or "none is"
-        if best_of is not None and best_of not in self._vary:
-            self._find("best_of", f"must be a varied key ({varied})", best_of)
+        grid, found = self._grid, [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
+        if grid.best_of is not None and grid.best_of not in self._vary:
+            self._find("best_of", f"must be a varied key ({', '.join(self._vary) or 'none is'})", grid.best_of)
         timed = any(one.config.data.time is not None and one.config.data.test_path is None for one in found)
-        if timed and len(self._grid.seeds) > 1:
-            self._find(
-                "splits", "must be 1 with data.time: the earliest rows train, whatever the seed", self._grid.splits
-            )
+        if timed and len(grid.seeds) > 1:
+            rule = "must be 1 with data.time: the earliest rows train, whatever the seed"
+            self._find("splits", rule, grid.splits)
         known = list(dict.fromkeys(method for variant in found for method in variant.config.methods))
-        for method in self._grid.methods or ():
+        for method in grid.methods or ():
             if known and not any(variant.config.method_named(method) in known for variant in found):
                 hint = nearest(method, known) or f"; they have {', '.join(known)}"
                 self._find("methods", f"must be methods of the experiments{hint}", method)
         yield from found
 
-    def _find(self, path: str, rule: str, value: object = NOTHING) -> None:
+    def _find(self, path: str, rule: str, value: object = None) -> None:
         self.findings.append(Finding(f"{self._where}.{path}", rule, value))
 
     def _of_experiment(self, name: str) -> Iterator[Variant]:
@@ -269,13 +268,13 @@ class _Reader:
     def _placed(self, finding: Finding, name: str) -> Finding:
         """Return a finding in an experiment, at the place where its value comes from."""
         key = finding.path.split("[")[0]
+        table = "vary" if key in self._vary else "set" if key in self._set else ""
         if finding.from_command_line:
             return finding
-        for table, leaves in (("vary", self._vary), ("set", self._set)):
-            if key in leaves:
-                return Finding(f"{self._where}.{table}.{finding.path}", finding.rule, finding.value)
+        if table:
+            return replace(finding, path=f"{self._where}.{table}.{finding.path}")
         where = ": ".join(part for part in (f"{self._where}.experiments", name, finding.path) if part)
-        return Finding(where, finding.rule, finding.value)
+        return replace(finding, path=where)
 
 
 _SEED = "must be left out: splits are the seeds"
@@ -293,18 +292,18 @@ _NOT = {
 }
 
 
-def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[tuple[str, str, object]]:
+def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[Finding]:
     """Yield keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
     for key, value in leaves.items():
         if table == "set" and (key.startswith(_TABLES) or value == {}):
             continue
         if key == "seed":
-            yield key, _SEED, value
+            yield Finding(key, _SEED, value)
         elif (rule := rule_of_unknown(key)) is not None:
-            yield key, rule, value
+            yield Finding(key, rule, value)
         elif table == "set":
             continue
         elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:
-            yield key, rule, value
+            yield Finding(key, rule, value)
         elif not isinstance(value, list) or not value:
-            yield key, "must be a list of at least one value", value
+            yield Finding(key, "must be a list of at least one value", value)

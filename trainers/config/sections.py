@@ -51,6 +51,7 @@ from ltr.outcomes import survival_labels, uplift_labels
 from ltr.statistics import LOG_LOSS, GainName, RankStatistic
 from ltr.training import ADAM_ONLY, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 from ltr.weight_constraints import CONSTRAINTS
+from trainers.config.errors import Finding
 
 FREE: dict[str, Any] = {"changes_results": False}
 """Mark of a key that does not change results (the field's ``json_schema_extra``)."""
@@ -59,10 +60,6 @@ FREE: dict[str, Any] = {"changes_results": False}
 def option(default: Any, description: str, *, free: bool = False, **rules: Any) -> Any:  # noqa: ANN401
     """Return the field of a key, which is `free` if it does not change results; `rules` are such as ``ge=1``."""
     return Field(default, description=description, json_schema_extra=FREE if free else None, **rules)
-
-
-Clash = tuple[str, str, object]
-"""A key that does not go with others, the rule that it breaks, and its value."""
 
 
 def checked(
@@ -82,10 +79,6 @@ def _whole_or(word: str, least: int) -> PlainValidator:
     """Return a validator of an integer of at least `least`, or of the word for everything."""
     rule = f'must be an integer >= {least}, or "{word}"'
     return checked(rule, lambda value: value == word or (is_whole(value) and value >= least))
-
-
-def _statistic(text: str) -> str:
-    return str(RankStatistic.parse(text))
 
 
 def _maximised(text: str) -> str:
@@ -160,14 +153,6 @@ def split_text(value: object) -> object:
     return [part.strip() for part in parts if part.strip()]
 
 
-def _demand(text: str) -> str:
-    return str(read_demand(text))
-
-
-def _measured(text: str) -> str:
-    return ListDemand.measuring(text).what
-
-
 def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
     for at, value in enumerate(values):
         if value in values[:at]:
@@ -178,12 +163,12 @@ def _unique(values: tuple[Any, ...]) -> tuple[Any, ...]:
 _Item = TypeVar("_Item")
 Several = Annotated[tuple[_Item, ...], BeforeValidator(split_text), Field(strict=False), AfterValidator(_unique)]
 """A list without repeats, or one string with commas."""
-Statistic = Annotated[StrictStr, AfterValidator(_statistic)]
+Statistic = Annotated[StrictStr, AfterValidator(lambda text: str(RankStatistic.parse(text)))]
 Maximised = Annotated[Statistic, AfterValidator(_maximised)]
 OfCards = Annotated[StrictStr, AfterValidator(_of_cards)]
 Loss = Annotated[StrictStr, AfterValidator(_loss)]
 Names = Several[StrictStr]
-ListDemands = Several[Annotated[StrictStr, AfterValidator(_demand)]]
+ListDemands = Several[Annotated[StrictStr, AfterValidator(lambda text: str(read_demand(text)))]]
 Signs = dict[str, Literal["+", "-"]]
 Count = Annotated[StrictInt, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -199,18 +184,18 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Yield fields that do not go together."""
         yield from ()
 
-    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Clash]:
+    def broken(self, *rules: tuple[str, object, str]) -> Iterator[Finding]:
         """Yield the broken ones among rules: key, whether it is broken, rule."""
         for key, is_broken, rule in rules:
             if is_broken:
                 value = getattr(self, key)
-                yield key, rule, list(value) if isinstance(value, tuple) else value
+                yield Finding(key, rule, list(value) if isinstance(value, tuple) else value)
 
-    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Clash]:
+    def set_beside(self, keys: Iterable[str], rule: str) -> Iterator[Finding]:
         """Yield those of some keys that have another value than the default, with the rule against it."""
         fields = type(self).model_fields
         yield from self.broken(*((key, getattr(self, key) != fields[key].default, rule) for key in keys))
@@ -263,24 +248,25 @@ class DataConfig(Section):
     train_fraction: float = option(0.5, "share of the rows (queries) that train; with time, the earliest", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
-    dtype: Literal["auto", "float32", "float64"] = option("auto", "type of sparse features; auto halves it if exact")
+    dtype: Literal["auto", "float32", "float64"] = option(
+        "auto", "type of the features of sparse text: float32 halves the memory; auto takes it where nothing is rounded"
+    )
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Require a data set by name or a file by path, and columns only with a table."""
         named, given = self.name is not None, self.path is not None
         table = given and self.file_format != "svmlight"
         known = f"unknown data set{nearest(self.name or '', dataset_names())}; known are {', '.join(dataset_names())}"
-        both = {key: sorted(set(getattr(self, key)) & set(other)) for key, other in (
-            ("drop", self.features or ()), ("categories", self.numbers),
-        )}  # fmt: skip
+        dropped = ", ".join(sorted(set(self.features or ()) & set(self.drop)))
+        both = ", ".join(sorted(set(self.numbers) & set(self.categories)))
         yield from self.broken(
             ("name", not named and not given, 'is required (or path = "table.csv" for your own table)'),
             ("name", named and self.name not in dataset_names(), known),
             ("path", named and given, "must not be given beside name: the data come from one place"),
             ("label", table and not named and self.label is None,
              "is required with path: the column that holds 0 and 1, or yes and no"),
-            ("drop", both["drop"], f"must not name the feature {next(iter(both['drop']), '')!r}"),
-            ("categories", both["categories"], f"must not name {next(iter(both['categories']), '')!r} of numbers"),
+            ("drop", dropped, f"must not name the feature {dropped!r}"),
+            ("categories", both, f"must not name {both!r} of numbers"),
             ("date_format", "%" not in (self.date_format or "%"), "must have the form of %d/%m/%Y"),
             ("treatment", self.treatment is not None and self.time_to_event is not None,
              "must not be given beside time_to_event"),
@@ -314,12 +300,9 @@ class DataConfig(Section):
         paths = dict.fromkeys((self.path, self.test_path, self.validation_path, *others))
         wrong = [path for path in paths if path is not None and not has_text(path) and not parquet_files(path)]
         if wrong:
-            empty = [os.path.isfile(path) for path in wrong]  # noqa: PTH113
-            what = [
-                f"{path}: {'the file is empty' if is_empty else missing_file(path)}"
-                for path, is_empty in zip(wrong, empty, strict=True)
-            ]
-            raise DataError(in_one_message("", what, "files cannot be used" if any(empty) else "files are missing"))
+            empty = {path for path in wrong if os.path.isfile(path)}  # noqa: PTH113
+            what = [f"{path}: {'the file is empty' if path in empty else missing_file(path)}" for path in wrong]
+            raise DataError(in_one_message("", what, "files cannot be used" if empty else "files are missing"))
 
     @property
     def weighs(self) -> str:
@@ -389,7 +372,7 @@ class SurrogateConfig(Section):
         optimizer = given.get("optimizer")
         return {**defaults_of(given["scorer"], optimizer if optimizer in get_args(OptimizerName) else None), **given}
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Refuse options that the chosen scorer or optimizer does not have."""
         neural = 'goes with scorer = "mlp" or "attention" only'
         for keys, scorers, rule in (
@@ -525,7 +508,7 @@ _BaseScore = Annotated[
     ),
 ]
 _Length = Annotated[int | str, _whole_or("full", 2)]
-_Measured = Annotated[StrictStr, AfterValidator(_measured)]
+_Measured = Annotated[StrictStr, AfterValidator(lambda text: ListDemand.measuring(text).what)]
 _Points = Annotated[StrictInt, Field(ge=1, le=MOST_POINTS)]
 LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 """Keys of the exact section that make its `Limits`."""
@@ -555,7 +538,7 @@ class ExactConfig(Section):
     )
     integer: _Points | None = option(None, "B: weights are whole numbers from -B to B, of columns in round units")
     C: NotNegative = option(0.0, "price of each non-zero weight")
-    margin: float = option(1e-4, "score difference from which one row is above another; SCIP: 1e-5", gt=0, le=1)
+    margin: float = option(1e-4, "score difference from which one row is above another; SCIP needs 1e-5", gt=0, le=1)
     ties: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
     method: StrictStr = option("auto", "exact method; auto chooses one")
     time_limit: Positive = option(60.0, "seconds for the search")
@@ -565,7 +548,9 @@ class ExactConfig(Section):
     recentre: Literal["l2", "max"] | None = option(None, "norm of the margin over won pairs that weights then maximise")
     certificate: bool = option(False, "write certificate.json, with a proof if it is small, for ltr verify", free=True)
     ranges: NotNegative = option(0.0, "seconds for the places of rows over all good scorers; 0: none", free=True)
-    front: _Measured | None = option(None, 'what this measure costs, "exposure(sex = F)": as long again', free=True)
+    front: _Measured | None = option(
+        None, 'find what this measure of the list costs, as "exposure(sex = F)", within time_limit once more', free=True
+    )
     seed: Seed | None = option(None, "the run's seed when left out")
 
     @property
@@ -587,7 +572,7 @@ class ExactConfig(Section):
         given = self.model_dump(include=set(LIMITS))
         return Limits(**{**given, "seed": seed if self.seed is None else self.seed})
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Check what goes together: choice, base score and spread; rank weights and list; method and problem."""
         statistic, cut = RankStatistic.parse(self.statistic), self.top_k if isinstance(self.top_k, int) else None
         corrects, chooses = self.base_score is not False, self.choose
@@ -619,12 +604,12 @@ class ExactConfig(Section):
             if cut is not None and demand.statistic.is_constant(cut):
                 first, given = demand.statistic.cutoff, self.front if name == "front" else str(demand)
                 rule = f"which rows are the first {first} does not depend on the order of the top {cut}: rerank more"
-                yield name, f"{rule}, as by top_k = {2 * (first or 0)}", given
+                yield Finding(name, f"{rule}, as by top_k = {2 * (first or 0)}", given)
         if self.method == "auto":
             return
         if self.method not in METHODS:
             hint = nearest(self.method, METHODS)
-            yield "method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method
+            yield Finding("method", f"must be one of auto, {', '.join(METHODS)}{hint}", self.method)
             return
         n = 4 if statistic.length is None else statistic.length
         if n < 2:
@@ -635,7 +620,7 @@ class ExactConfig(Section):
         try:
             METHODS[self.method].check(small)
         except ValueError as error:
-            yield "method", str(error), self.method
+            yield Finding("method", str(error), self.method)
 
 
 def _cuts_of(own: object) -> bool:
@@ -716,7 +701,7 @@ class CardConfig(Section):
     time_limit: Positive = option(60.0, "seconds for the search")
     ranges: NotNegative = option(10.0, "seconds for the places of rows over all good cards; 0: none", free=True)
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Check what goes together: questions and points; and refuse rank weights, which fit lists of one length."""
         if self.statistic == LOG_LOSS:
             left_out = f"must be left out with statistic {LOG_LOSS}"
@@ -748,7 +733,7 @@ class CardConfig(Section):
         try:
             CardProblem(np.eye(4), labels, self.statistic, self.C, **options)
         except ValueError as error:
-            yield "max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions
+            yield Finding("max_questions", str(error).removeprefix("max_nonzeros "), self.max_questions)
 
 
 class StatisticsConfig(Section):
@@ -758,11 +743,11 @@ class StatisticsConfig(Section):
     gain: GainName = option("exp2", "gain of graded labels: exp2 is 2^label - 1, linear the label")
     empty: Literal["skip", 0, 1] = option("skip", "value of queries without a label above 0; skip leaves them out")
 
-    def clashes(self) -> Iterator[Clash]:
+    def clashes(self) -> Iterator[Finding]:
         """Refuse a user's own rank weights: they fit a list of one length, not both sets."""
         for at, name in enumerate(self.report):
             if RankStatistic.parse(name).length is not None:
-                yield f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name
+                yield Finding(f"report[{at}]", "cannot be weights(...): they fit lists of one length only", name)
 
 
 class AnswerConfig(Section):

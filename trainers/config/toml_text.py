@@ -76,12 +76,7 @@ def make_absolute(data: object, folder: Path, keys: Iterable[str] = ("path", "te
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
-    """Return the keys of both trees; those of `above` win, also within tables.
-
-    Examples:
-        >>> merged({"exact": {"top_k": 50, "C": 0.0}}, {"exact": {"top_k": 100}, "name": "pima"})
-        {'exact': {'top_k': 100, 'C': 0.0}, 'name': 'pima'}
-    """
+    """Return the keys of both trees; those of `above` win, also within tables."""
     tree = dict(below)
     for key, value in above.items():
         own = tree.get(key)
@@ -90,12 +85,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> Tree:
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Tree:
-    """Return the leaves of a tree by dotted key; an empty table is a leaf.
-
-    Examples:
-        >>> flat({"exact": {"top_k": 50, "C": 0.0}})
-        {'exact.top_k': 50, 'exact.C': 0.0}
-    """
+    """Return the leaves of a tree by dotted key, {"exact.top_k": 50}; an empty table is a leaf."""
     leaves: Tree = {}
     for key, value in tree.items():
         if isinstance(value, Mapping) and value:
@@ -106,12 +96,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> Tree:
 
 
 def unflat(leaves: Mapping[str, Any]) -> Tree:
-    """Return the tree of leaves by dotted key.
-
-    Examples:
-        >>> unflat({"exact.top_k": 50, "name": "pima"})
-        {'exact': {'top_k': 50}, 'name': 'pima'}
-    """
+    """Return the tree of leaves by dotted key, {"exact": {"top_k": 50}}."""
     tree: Tree = {}
     for path, value in leaves.items():
         *parents, last = path.split(".")
@@ -159,15 +144,7 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
 
 
 def dump_toml(tree: Mapping[str, Any]) -> str:
-    """Return the TOML text of a tree of tables, lists and scalars; None is left out, for TOML has no null.
-
-    Examples:
-        >>> print(dump_toml({"name": "pima", "exact": {"top_k": 50, "base": None}}), end="")
-        name = "pima"
-        <BLANKLINE>
-        [exact]
-        top_k = 50
-    """
+    """Return the TOML text of a tree of tables, lists and scalars; None is left out, for TOML has no null."""
     return "\n".join(_lines(tree)).strip() + "\n"
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
@@ -125,18 +125,19 @@ class Numbers(Section):
             return trial.suggest_int(self.key, int(self.low), int(self.high), step=step, log=self.log)
         return trial.suggest_float(self.key, self.low, self.high, step=self.step, log=self.log)
 
-    def clashes(self) -> Iterator[tuple[str, str, object]]:
+    def clashes(self) -> Iterator[Finding]:
         """Yield what is wrong with the range: what does not go together, and ends that the key does not take."""
+        refused = [(end, *one) for end in ("low", "high") for one in _refused(self.key, getattr(self, end))]
         if self.step is not None and self.log:
-            yield "step", "goes with log = false only", self.step
+            yield Finding("step", "goes with log = false only", self.step)
         if self.low >= self.high:
-            yield "", "is empty: low must be below high", {"low": self.low, "high": self.high}
+            yield Finding("", "is empty: low must be below high", {"low": self.low, "high": self.high})
         elif self.log and self.low <= 0:
-            yield "low", "must be > 0 with log = true", self.low
-        elif refused := [(end, *found) for end in ("low", "high") for found in _refused(self.key, getattr(self, end))]:
-            yield from refused
+            yield Finding("low", "must be > 0 with log = true", self.low)
+        elif refused:
+            yield from (Finding(*one) for one in refused)
         elif self.whole and not float(self.step or 1).is_integer():
-            yield "step", "must be an integer", self.step
+            yield Finding("step", "must be an integer", self.step)
 
 
 Range = Choices | Numbers
@@ -268,7 +269,7 @@ def _range(key: str, value: object) -> Range | list[Finding]:
             numbers = Numbers.model_validate({"key": key, **value})
         except ValidationError as error:
             return [Finding(f"{path}.{one.path}", one.rule, one.value) for one in findings_of(error, Numbers, {})]
-        wrong = [Finding(f"{path}.{part}".rstrip("."), rule, got) for part, rule, got in numbers.clashes()]
+        wrong = [replace(one, path=f"{path}.{one.path}".rstrip(".")) for one in numbers.clashes()]
         return wrong or numbers
     if not isinstance(value, list) or not value:
         rule = "must be a list of values, or a table: {low = 1, high = 10}, with or without step and log"

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from ltr.data import TableError
 from ltr.fitting import FitOptions
@@ -20,20 +19,19 @@ from ltr.metrics.ranked import Ties
 from ltr.rankers.constraint_checks import check_weights
 from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, write_atomic, writing
+from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
 from trainers.methods import INTERRUPTED, binding_constraints
 from trainers.ranking import check_rows, encodings_of_features, problems_of_answer, rows_to_rank
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.proofs import keep_certificate, keep_front, keep_ranges
 from trainers.run.results import Results, Row, RunSource, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
 from trainers.task.data import Source, Split, read_source, split_of
 from trainers.task.measures import Task
-from trainers.task.options import check_columns, check_lists, follow_labels, too_long
+from trainers.task.options import config_for, too_long
 
 
 def run_experiment(
@@ -102,9 +100,7 @@ def check_data(config: Config, source: Source | Split | None = None) -> tuple[Co
     """
     source = read_source(config.data) if source is None else source
     split = source if isinstance(source, Split) else split_of(config.data, config.seed, source)
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
+    config = config_for(config, split)
     table = None if split.tables is None else split.tables[0]
     if table is not None and (problems := list(problems_of_answer(table, config))):
         raise TableError(table.where, problems)
@@ -123,26 +119,11 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             record = run_method(context, method, records)
         except RunError:
             raise
-        except ValueError as error:
-            # options that the config allows, but not with these data
+        except ValueError as error:  # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
-        except (MemoryError, RuntimeError) as error:
-            # torch has no type of its own for the processor's memory
-            of_torch = isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-            if not (isinstance(error, MemoryError) or of_torch):
-                raise
-            advice = "what is finished is kept: take fewer rows, features or hidden units, or more memory"
-            raise RunError(f"{method}: not enough memory; {advice}") from error
         context.display.end(method, _summary(Row.of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
-    if record["status"] != INTERRUPTED:
-        if method == EXACT and context.config.exact.certificate:
-            keep_certificate(folder, context.display.note, lambda: context.stop.raised)
-        if method in (EXACT, CARD):
-            keep_ranges(folder, context, method)
-        if method == EXACT:
-            keep_front(folder, context)
     return record
 
 
@@ -178,9 +159,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         ties: Ties = config.card.ties if record["method"] == CARD else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
-        folder = context.run.method(record["method"])
-        found_of_list = {"ranges": read_json(folder.ranges), "front": read_json(folder.front)}
-        rows.append(Row.of(record | found_of_list, on_top, hits, periods))
+        rows.append(Row.of(record, on_top, hits, periods))
         compared = (record.get("compared") or {}).get("methods", {})
         rows += [Row.compared(name, values) for name, values in compared.items()]
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]

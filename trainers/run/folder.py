@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ltr.checks import nearest, trusting
-from trainers.config import ORIGIN, Config, parse_config, resolved_toml
+from trainers.config import Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, changes
 from trainers.config.toml_text import flat, read_toml
 from trainers.files import (
@@ -81,8 +81,6 @@ class MethodFolder:
         self.scores = path / "scores.npz"  # its scores of both sets
         self.solution = path / "solution.json"  # weights, bound, status and trace of the exact stage
         self.problem = path / "problem.npz"  # the list that the exact stage reranked, or that a card was found for
-        self.ranges = path / "ranges.json"  # where its rows stand over all good scorers
-        self.front = path / "front.json"  # what another measure of it costs
         self.certificate = path / "certificate.json"  # certificate, which `ltr verify` checks
         self.card = path / "card.json"  # the card
         self.inner = path / "inner.jsonl"  # results of the choice's inner splits
@@ -120,28 +118,15 @@ class MethodFolder:
 
     def reopen(self) -> None:
         """Mark the method as unfinished before it is computed again."""
-        for path in (self.record, self.certificate, self.ranges, self.front):
+        for path in (self.record, self.certificate):
             path.unlink(missing_ok=True)
 
     def finish(self, result: Mapping[str, Any]) -> None:
         """Write the record of a finished method and remove its checkpoint."""
-        kept = (self.model, self.scores, self.solution, self.problem, self.card)
+        kept = (self.model, self.scores, self.solution, self.problem, self.card, self.certificate)
         files = [path for path in kept if path.exists()]
         write_json(self.record, {**result, "files": {path.name: _digest(path) for path in files}})
         self.checkpoint.unlink(missing_ok=True)
-
-    def certified(self) -> None:
-        """Note the hash of the certificate in the record of the finished method."""
-        result = read_json(self.record)
-        assert result is not None
-        write_json(self.record, {**result, _CERTIFICATE: _digest(self.certificate)})
-
-    @property
-    def has_certificate(self) -> bool:
-        """Whether the finished method has its certificate, as it was written."""
-        result = read_json(self.record)
-        known = None if result is None else result.get(_CERTIFICATE)
-        return self.certificate.is_file() and _digest(self.certificate) == known
 
 
 class InnerSplits(UserDict[str, Json]):
@@ -152,22 +137,15 @@ class InnerSplits(UserDict[str, Json]):
         self._path = path
         with reading(path):
             lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.exists() else []
-            for line in lines:
-                if line.endswith("\n"):  # a crash may have cut off the last one
-                    self.data |= json.loads(line)
-        write_atomic(path, "".join(map(_line, self.data.items())).encode())
+            whole = [line for line in lines if line.endswith("\n")]  # a crash may have cut off the last one
+            for line in whole:
+                self.data |= json.loads(line)
+        write_atomic(path, "".join(whole).encode())
 
     def __setitem__(self, name: str, result: Json) -> None:
         super().__setitem__(name, result)
         with self._path.open("a", encoding="utf-8") as file:
-            file.write(_line((name, result)))
-
-
-def _line(entry: tuple[str, Json]) -> str:
-    return json.dumps(to_json(dict([entry])), allow_nan=False) + "\n"
-
-
-_CERTIFICATE = "certificate_sha256"
+            file.write(json.dumps(to_json({name: result}), allow_nan=False) + "\n")
 
 
 def _digest(path: Path) -> str:
@@ -181,7 +159,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.config = path / "config.toml"  # the resolved config
-        self.origin = path / ORIGIN  # the file of `facts`
+        self.origin = path / "run.json"  # the file of `facts`
         self.preparation = path / "preparation.json"  # how the columns of a table become features
 
     def method(self, name: str, *, make: bool = True) -> MethodFolder:
@@ -210,29 +188,24 @@ class RunFolder:
         return self.origin.exists() or (self.config.exists() and any(self.path.glob("*/scalars.jsonl")))
 
 
-def find(text: str, is_one: Callable[[Path], bool], what: str, runs_dir: str | Path = "runs") -> Path:
-    """Find what `is_one` accepts at a path, or under that name in the runs folder."""
-    places = (Path(text), Path(runs_dir) / text)
-    if places[0].suffix == ".toml":
-        folder = Path(runs_dir) / places[0].stem
-        raise RunError(f"{text}: is a config; give the folder that was made with it, such as {folder}")
-    for path in places:
+def find(text: str, is_one: Callable[[Path], bool], what: str) -> Path:
+    """Find what `is_one` accepts at a path, or under that name in the folder runs/."""
+    runs = Path("runs")
+    if Path(text).suffix == ".toml":
+        raise RunError(f"{text}: is a config; give the folder that was made with it, such as {runs / Path(text).stem}")
+    for path in (Path(text), runs / text):
         if is_one(path):
             return path
-    known = sorted(path.name for path in Path(runs_dir).glob("*") if path.is_dir() and is_one(path))
+    known = sorted(path.name for path in runs.glob("*") if path.is_dir() and is_one(path))
     hint = nearest(text, known) or (f"; known are {', '.join(known)}" if known else "")
-    raise RunError(f"no {what} at {text} or {places[1]}{hint}")
+    raise RunError(f"no {what} at {text} or {runs / text}{hint}")
 
 
-def find_run(text: str, runs_dir: str | Path = "runs", *, page: bool = False) -> RunFolder:
+def find_run(text: str, *, page: bool = False) -> RunFolder:
     """Find the run folder at a path, or of that name in the runs folder; with `page` also that of `ltr rank`."""
     if not page and (Path(text) / PAGE).exists() and not RunFolder(Path(text)).begun:
         raise RunError(f"{text}: is the page of a ranking: `ltr rank {text} --new TABLE` ranks other rows")
-
-    def is_one(path: Path) -> bool:
-        return RunFolder(path).begun or (page and (path / PAGE).exists())
-
-    return RunFolder(find(text, is_one, "run folder", runs_dir))
+    return RunFolder(find(text, lambda path: RunFolder(path).begun or (page and (path / PAGE).exists()), "run folder"))
 
 
 def find_reported(text: str) -> Path:
@@ -295,11 +268,11 @@ def _check_config(folder: RunFolder, config: Config) -> None:
     try:
         tree = read_toml(folder.config)
         with trusting(False):  # a run of anybody's may be in the folder
-            whole = flat(tomllib.loads(resolved_toml(parse_config(tree, source=str(folder.config)))))
+            whole = parse_config(tree, source=str(folder.config))
     except ConfigError as error:
         raise RunError(f"{folder.config}: is damaged ({error.findings[0]}); {_ADVICE}") from None
     before = flat(tree)
-    if missing := [key for key in whole if key not in before]:
+    if missing := [key for key in flat(tomllib.loads(resolved_toml(whole))) if key not in before]:
         keys = ", ".join(missing[:3]) + (", ..." if missing[3:] else "")
         raise RunError(f"{folder.config}: was cut off or is of another version: it lacks {keys}; {_ADVICE}")
     now = flat(tomllib.loads(resolved_toml(config)))

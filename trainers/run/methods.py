@@ -23,15 +23,15 @@ from ltr.rankers import AutoRanker, Choice, Ranker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
-from trainers.config import CARD, EXACT
+from trainers.config import CARD, EXACT, Config
 from trainers.display import Display
-from trainers.files import Json, RunError, read_json, reading, write_atomic, write_json
+from trainers.files import Json, RunError, read_json, reading, write_atomic
 from trainers.loggers import Tracker
-from trainers.methods import INTERRUPTED, Watch, binding_constraints, fit, unsaved_because
+from trainers.methods import INTERRUPTED, Starts, Watch, binding_constraints, fit, unsaved_because
 from trainers.plan import Cell, plan_of_run
 from trainers.records import is_trivial
 from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
-from trainers.run.proofs import save_answers, save_solution
+from trainers.run.proofs import prove_card, prove_exact, save_solution
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
 from trainers.task.measures import Scores, Task, by_tag
@@ -66,28 +66,18 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     config, folder = context.config, context.run.method(method)
     exact, card, surrogate = method == EXACT, method == CARD, method in config.surrogate.losses
     state: dict[str, Any] | None = None
-    keep: int | None = None
     if surrogate and folder.checkpoint.exists():
         with reading(folder.checkpoint):
             state = torch.load(folder.checkpoint, weights_only=True)
-            keep = int(state["index"])
-    optimum = _certified_optimum(context, method, folder) if surrogate and config.surrogate.certify else None
-    options: dict[str, Any] = {}
-    if exact:
-        bound = binding_constraints(config, context.split.feature_names) is not None
-        options["base"] = None if bound else _base_ranker(context)
-        linear = (record for record in records if record["weights"] is not None)
-        options["starts"] = {context.cells[record["method"]].id: record["weights"] for record in linear}
-        if (earlier := read_json(folder.solution)) is not None:  # the incumbent of an exact stage that was stopped
-            with reading(folder.solution):
-                if (weights := earlier["weights"]) is not None:
-                    options["more_starts"] = [[float(weights[name]) for name in context.split.feature_names]]
+    keep = None if state is None else int(state["index"])
+    optimum = _certified_optimum(context, method) if surrogate and config.surrogate.certify else None
+    starts = _starts(context, folder, records) if exact else None
     with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
         limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
         context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method), limit)
         try:
-            fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), **options)
+            fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), starts)
         except FloatingPointError as error:
             raise RunError(f"surrogate: training on {method} failed: {error}") from error
         record = fitted.record
@@ -106,13 +96,7 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
                 found = Card.from_dict(record["card"])
                 tracker.each("log_text", "card", found.to_markdown())
                 tracker.each("log_figure", "card", found.plot())
-            # what TensorBoard compares methods and runs by: the same keys for every method
-            parameters: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
-            parameters |= {"data": config.data.name or Path(str(config.data.path)).stem}
-            parameters |= {"top_k": str(config.exact.top_k)}
-            parameters |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
-            parameters |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
-            tracker.finish(parameters, final)
+            tracker.finish(_parameters(config, method), final)
     for failure in tracker.failures:
         context.display.note(f"{method}: {failure}")
     buffer = io.BytesIO()
@@ -125,6 +109,8 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     write_atomic(folder.scores, buffer.getvalue())
     if exact:
         save_solution(folder, context, fitted.ranker)
+        if not interrupted and not prove_exact(folder, context, fitted):
+            record["status"], interrupted = INTERRUPTED, True
     elif unsaved_because(fitted.ranker):
         context.unsaved[method] = fitted.ranker
     else:
@@ -132,10 +118,31 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     if not interrupted:
         if card:
             if fitted.ranker.card_.intercept is None:  # ranges are about rank statistics
-                save_answers(folder, context, fitted.ranker)
+                prove_card(folder, context, fitted)
             _write_card(context, folder, Card.from_dict(record["card"]), fitted.ranker)
         folder.finish(record)
     return record
+
+
+def _parameters(config: Config, method: str) -> dict[str, bool | int | float | str]:
+    """Return what TensorBoard compares methods and runs by: the same keys for every method."""
+    found: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
+    found |= {"data": config.data.name or Path(str(config.data.path)).stem, "top_k": str(config.exact.top_k)}
+    found |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
+    return found | {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+
+
+def _starts(context: Context, folder: MethodFolder, records: Sequence[Json]) -> Starts:
+    """Return what the exact stage starts from: its base, all linear rankers, and the incumbent of a stopped one."""
+    columns, more = context.split.feature_names, []
+    bound = binding_constraints(context.config, columns) is not None
+    linear = (record for record in records if record["weights"] is not None)
+    by_id = {context.cells[record["method"]].id: record["weights"] for record in linear}
+    if (earlier := read_json(folder.solution)) is not None:
+        with reading(folder.solution):
+            if (weights := earlier["weights"]) is not None:
+                more = [[float(weights[name]) for name in columns]]
+    return Starts(None if bound else _base_ranker(context), by_id, more)
 
 
 def _base_ranker(context: Context) -> Ranker | None:
@@ -199,7 +206,7 @@ class _RunWatch(Watch):
     def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         stop = False
         try:
-            self._context.display.step(self._method, index, values)
+            self._context.display.step(index, values)
         except KeyboardInterrupt:
             if fit is None:
                 raise
@@ -213,15 +220,8 @@ class _RunWatch(Watch):
         if stop:
             raise KeyboardInterrupt
 
-    def doing(self, what: str) -> None:
-        self._context.display.doing(what)
-
-    def fitting(self, done: int, total: int, what: str) -> None:
-        self._context.display.fitting(self._method, done, total, what)
-        self._context.stop.check()
-
-    def chosen(self, done: int, total: int) -> None:
-        self._context.display.choosing(done, total)
+    def counted(self, done: int, total: int, what: str) -> None:
+        self._context.display.counted(self._method, done, total, what)
         self._context.stop.check()
 
     def traced(self, point: TracePoint, problem: Any) -> None:  # noqa: ANN401
@@ -239,21 +239,14 @@ class _RunWatch(Watch):
         self._saved = time.monotonic()
 
 
-def _certified_optimum(context: Context, method: str, folder: MethodFolder) -> float:
-    """Return the optimum of the objective on standardised features, solved for once a run."""
-    path = folder.path / "optimum.json"
-    known = read_json(path)
-    if known is None:
-        from ltr.convex import certified_optimum
+def _certified_optimum(context: Context, method: str) -> float:
+    """Return the optimum of the objective on standardised features."""
+    from ltr.convex import certified_optimum
 
-        train = context.split.train
-        features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
-        context.display.note(f"{method}: solving for the certified optimum")
-        optimum = certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True)
-        known = {"value": optimum.value}
-        write_json(path, known)
-    with reading(path):
-        return float(known["value"])
+    train = context.split.train
+    features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
+    context.display.note(f"{method}: solving for the certified optimum")
+    return certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True).value
 
 
 def load_ranker(folder: MethodFolder) -> Ranker:

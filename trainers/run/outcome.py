@@ -55,9 +55,7 @@ class Outcome:
     # each statistic on the labelled rows that the promise comes from and on these; of sums also the share of the best
     statistics: Mapping[str, tuple[float | None, float | None]]
     gain: Mapping[str, Any] | None = None  # of reranking: ``expected``, ``low``, ``high``, and what ``came``, if any
-    periods: Sequence[
-        Json
-    ] = ()  # ``rows``, ``visits``, ``expected``, ``hits``, ... of each period; empty without times
+    periods: Sequence[Json] = ()  # ``rows``, ``visits``, ``expected``, ``hits``, ... of each period, with times
 
     def __str__(self) -> str:
         known = "" if self.known == self.rows else f", of {self.known} of which it is known what came"

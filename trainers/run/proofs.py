@@ -1,14 +1,10 @@
-"""What is proven of a method's list, kept in its folder: solution and certificate, ranges of places, and the front.
-
-Certificates, ranges and fronts are found from the files of a finished method, so that a run can get them later.
-"""
+"""What is proven of a list: solution and certificate in the folder of the method, ranges and front in its record."""
 
 from __future__ import annotations
 
 import io
-import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +17,7 @@ from ltr.checks import doubles
 from ltr.exact import RerankProblem, front, rank_ranges
 from ltr.exact.cards import CardProblem
 from ltr.exact.certificate import certify
-from ltr.exact.constraints import Demand, LinearConstraints
+from ltr.exact.ranges import RankRanges
 from ltr.exact.solution import Solution, Status
 from ltr.files import read_arrays
 from ltr.list_demands import Asked, ListDemand
@@ -29,8 +25,8 @@ from ltr.rankers import TwoStageRanker
 from ltr.rankers.exact import cut
 from ltr.statistics import RankStatistic
 from trainers.config import CARD, EXACT, Config
-from trainers.files import Json, read_json, reading, write_atomic, write_json
-from trainers.methods import unsaved_because
+from trainers.files import Json, reading, to_json, write_atomic, write_json
+from trainers.methods import Fitted, unsaved_because
 from trainers.run.folder import MethodFolder, RunFolder
 from trainers.run.rows import Rows, method_of
 from trainers.task.data import Split
@@ -42,7 +38,6 @@ if TYPE_CHECKING:
 
 WITHIN = 0.01
 """Share of the best value by which a good scorer may be below it."""
-_SIDES = ("max_nonzeros", "free", "required", "integer")  # which not every solution has
 
 
 def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> None:
@@ -65,22 +60,22 @@ def save_solution(folder: MethodFolder, task: Task, ranker: TwoStageRanker) -> N
         kind: dict[str, Any] = (
             {"y": problem.gains.astype(np.int64)} if problem.binary else {"gains": problem.gains, "qid": problem.qid}
         )
-        kind |= _of_training_set(ranker, task)
+        members = _members(ranker, task)
+        kind |= {"members": members, "rows": rows_in_file(task.split)[members], "scores": ranker.list_scores_}
+        kind["features"] = doubles(task.split.train.X[members])
         kind |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands) if one.labels is not None}
         np.savez(buffer, X=problem.X, **kind, weights=ranker.solution_.weights)
         write_atomic(folder.problem, buffer.getvalue())
     write_json(folder.solution, value)
 
 
-def _of_training_set(ranker: TwoStageRanker, task: Task) -> dict[str, NDArray[Any]]:
-    """Return which rows of the training set are on the list, and the base scores that cut it."""
+def _members(ranker: TwoStageRanker, task: Task) -> NDArray[np.int64]:
+    """Return which rows of the training set are on the list."""
     train, scores = task.split.train, ranker.list_scores_
     assert scores is not None
     known = np.flatnonzero(~np.isnan(scores))
     lists = None if train.qid is None else np.unique(train.qid[known], return_inverse=True)[1]
-    members = known[scores[known] >= cut(scores[known], lists, ranker.top_k)]
-    rows = rows_in_file(task.split)[members]
-    return {"members": members, "rows": rows, "scores": scores, "features": doubles(train.X[members])}
+    return known[scores[known] >= cut(scores[known], lists, ranker.top_k)]
 
 
 def rows_in_file(split: Split) -> NDArray[np.int64]:
@@ -125,126 +120,128 @@ def _claim(problem: RerankProblem, solution: Solution) -> Json:
     }
 
 
-def read_problem(folder: MethodFolder) -> tuple[RerankProblem, Solution]:
-    """Return the problem of a finished exact stage and its solution, from its files."""
-    with reading(folder.solution):
-        found = json.loads(folder.solution.read_text(encoding="utf-8"))["certificate"]
-        options = {name: found[name] for name in ("statistic", "C", "margin", "ties")}
-        options |= {name: found[name] for name in _SIDES if found.get(name)}
-        if (sides := found.get("constraints")) is not None:
-            options["constraints"] = LinearConstraints(sides["A"], sides["b"])
-        with reading(folder.problem):
-            arrays = read_arrays(folder.problem)
-            gains, qid = (arrays["gains"], arrays["qid"]) if "gains" in arrays else (arrays["y"], None)
-            options["demands"] = [
-                Demand(statistic, least, arrays[f"demand_{at}"], name=name)
-                for at, (statistic, least, name) in enumerate(found.get("demands", ()))
-            ]
-            problem = RerankProblem(arrays["X"], gains, qid=qid, gain="linear", **options)
-        value, bound = (-math.inf if found[name] is None else float(found[name]) for name in ("value", "bound"))
-        weights = np.asarray(found["weights"], dtype=np.float64)
-        solution = Solution(weights, value, bound, Status(found["status"]), found["seconds"], found["method"])
-    return problem, solution
+def prove_exact(folder: MethodFolder, context: Context, fitted: Fitted) -> bool:
+    """Prove what the config asks for about the list of the exact stage: certificate, ranges and front.
 
-
-def keep_certificate(folder: MethodFolder, note: Callable[[str], None], should_stop: Callable[[], bool]) -> None:
-    """Make the certificate of a finished exact stage from its files, where it is missing or damaged.
-
-    A stop by the user ends it without a certificate; the next start makes it.
+    Return whether all of it is there; a stop by the user ends it without.
     """
-    if not folder.problem.exists() or folder.has_certificate:
-        return
-    problem, solution = read_problem(folder)
+    config, ranker = context.config, fitted.ranker
+    problem, solution = ranker.problem_, ranker.solution_
+    if problem is None or solution is None:
+        return True
     if not math.isfinite(solution.value):
-        note("exact: no certificate, because no weights are known")
-        return
-    certificate = certify(problem, solution, should_stop=should_stop)
-    if should_stop():
-        note("exact: no certificate yet; the same command makes it")
-        return
-    certificate.write(folder.certificate)
-    folder.certified()
+        context.display.note("exact: nothing to prove, because no weights are known")
+        return True
+    if config.exact.certificate:
+        certificate = certify(problem, solution, should_stop=lambda: context.stop.raised)
+        if not context.stop.raised:
+            certificate.write(folder.certificate)
+    if config.exact.ranges and not context.stop.raised:
+        members, lists = _members(ranker, context), problem.lists
+        value = fitted.record["list"].get("reached", problem.statistic_value(solution.weights))
+        options: dict[str, Any] = {"within": WITHIN, "time_limit": config.exact.ranges}
+        found = rank_ranges(problem, **options, solution=solution, should_stop=lambda: context.stop.raised)
+        fitted.record["ranges"] = _ranges(context, fitted, found, members, lists, value, options)
+    if config.exact.front is not None and not context.stop.raised:
+        fitted.record["front"] = _front(context, ranker)
+    return not context.stop.raised
 
 
-def save_answers(folder: MethodFolder, task: Task, ranker: CardRanker) -> None:
-    """Write the answers of the training rows to the questions of a card, from which its problem is made again."""
-    problem, buffer = ranker.problem_, io.BytesIO()
+def prove_card(folder: MethodFolder, context: Context, fitted: Fitted) -> None:
+    """Write the answers of the training rows to the questions of a card, and find the ranges of their places.
+
+    A stop by the user ends the search for ranges with the bounds known by then.
+    """
+    ranker, problem, buffer = fitted.ranker, fitted.ranker.problem_, io.BytesIO()
     assert isinstance(problem, CardProblem)
-    arrays: dict[str, Any] = {"y": problem.y, "members": np.arange(problem.n), "rows": rows_in_file(task.split)}
-    arrays |= {f"demand_{at}": one.labels for at, one in enumerate(problem.demands)}
-    arrays["demands"] = np.array([[str(one.statistic), repr(one.at_least)] for one in problem.demands], dtype=str)
-    np.savez(buffer, X=problem.X.astype(np.int8), **arrays)
+    np.savez(buffer, X=problem.X.astype(np.int8), y=problem.y, rows=rows_in_file(context.split))
     write_atomic(folder.problem, buffer.getvalue())
-
-
-def keep_ranges(folder: MethodFolder, context: Context, method: str) -> None:
-    """Find the ranges of the rows of a finished method's list, where the config asks for them and no file has them.
-
-    A stop by the user ends it with the bounds known by then.
-    """
-    config = context.config
-    seconds = config.exact.ranges if method == EXACT else config.card.ranges
-    if seconds == 0 or not folder.problem.exists() or context.stop.raised:
+    seconds = context.config.card.ranges
+    if seconds == 0 or context.stop.raised:
         return
-    known = _kept(folder, seconds)
-    if known is None and (found := _found(folder, config, seconds, lambda: context.stop.raised)) is not None:
-        write_json(folder.ranges, found.to_dict())
+    options: dict[str, Any] = {"within": max(WITHIN, ranker.tolerance), "time_limit": seconds}
+    found, members = rank_ranges(problem, **options, should_stop=lambda: context.stop.raised), np.arange(problem.n)
+    value = ranker.card_.value
+    fitted.record["ranges"] = _ranges(context, fitted, found, members, [members], value, options)
 
 
-def keep_front(folder: MethodFolder, context: Context) -> None:
-    """Find the front that the config asks for on the list of a finished exact stage, where no file has it.
+def _ranges(
+    context: Context,
+    fitted: Fitted,
+    found: RankRanges,
+    members: NDArray[np.int64],
+    lists: Sequence[NDArray[np.int64]],
+    value: float | None,
+    options: Json,
+) -> Json:
+    """Return the ranges of the rows `members` of the training set; `value` is that of the ranker's own order."""
+    problem, by_query = fitted.ranker.problem_, len(lists) > 1
+    kind, method = ("cards", CARD) if isinstance(problem, CardProblem) else ("scorers", EXACT)
+    place, tied = _places(fitted.scores.train[members], lists)
+    first = _first(context.config, problem.statistic, max(map(len, lists)))
+    ranges = RowRanges(
+        what=_what(method, len(members), by_query=by_query),
+        kind=kind,
+        statistic=str(problem.statistic),
+        within=options["within"],
+        by_query=by_query,
+        seconds=options["time_limit"],
+        least=found.least,
+        proven=fitted.record["status"] == Status.OPTIMAL.value,
+        among=value is not None and value >= found.least - 1e-9 * abs(found.least),
+        first=first,
+        summary=found.summary(first).replace("scorer", kind.removesuffix("s")),
+        rows=tuple(rows_in_file(context.split)[members].tolist()),
+        place=tuple(place.tolist()),
+        tied=tuple(tied.tolist()),
+        best=tuple(found.best.tolist()),
+        worst=tuple(found.worst.tolist()),
+        exact=tuple(found.exact.tolist()),
+        cards=found.cards,
+    )
+    return dict(to_json(ranges.to_dict()))
 
-    A stop by the user ends it without a front; the next start finds it.
-    """
+
+def _front(context: Context, ranker: TwoStageRanker) -> Json | None:
+    """Find the front that the config asks for on the list of the exact stage; None where there is none."""
     config, train = context.config, context.split.train
-    if config.exact.front is None or not folder.problem.exists():
-        return
-    asked = ListDemand.measuring(config.exact.front)
-    try:
-        given = read_json(folder.front)
-        if given is not None and ListFront.from_dict(given).names[1] == asked.what:
-            return
-    except ValueError:  # it is found again
-        pass
-    folder.front.unlink(missing_ok=True)
-    problem, solution = read_problem(folder)
-    with reading(folder.problem):
-        arrays = read_arrays(folder.problem)
-    if not math.isfinite(solution.value):
-        context.display.note("exact: no front, because no weights are known")
-        return
-    scores = arrays["scores"]
+    problem, solution, scores = ranker.problem_, ranker.solution_, ranker.list_scores_
+    assert problem is not None
+    assert solution is not None
+    assert scores is not None
+    asked = ListDemand.measuring(str(config.exact.front))
     known = ~np.isnan(scores)
     group = None
     if asked.condition is not None:
         columns = demand_columns(context.split, [asked])[0]
         group = asked.condition.holds(columns[asked.condition.column])[known]
     lists = None if train.qid is None else np.unique(train.qid[known], return_inverse=True)[1]
-    options: dict[str, Any] = {
-        "name": asked.what,
-        "time_limit": config.exact.time_limit,
-        "warm_starts": [solution.weights],
-    }
-    context.display.doing(f"exact: the price of {asked.what}")
     try:
         of_lists = Asked.of(asked, train.y[known].astype(np.float64), lists, group, config.statistics.gain)
-        top = np.isin(np.flatnonzero(known), arrays["members"])
+        top = np.isin(np.flatnonzero(known), _members(ranker, context))
         on_top = of_lists.of_top(scores[known], top)
-        found = front(problem, on_top.statistic, on_top.gains, should_stop=lambda: context.stop.raised, **options)
+        found = front(
+            problem,
+            on_top.statistic,
+            on_top.gains,
+            name=asked.what,
+            time_limit=config.exact.time_limit,
+            warm_starts=[solution.weights],
+            should_stop=lambda: context.stop.raised,
+        )
     except ValueError as error:
         if not context.stop.raised:
             context.display.note(f"exact: no front: {str(error).removeprefix(f'demands: {asked}: ')}")
-        return
+        return None
     if context.stop.raised:
-        context.display.note("exact: no front yet; the same command finds it")
-        return
+        return None
     points = tuple(
         FrontPointOnList(one.first, on_top.whole(one.second), one.first_bound, float(price), one.proven)
         for one, price in zip(found.points, found.prices, strict=True)
     )
     what = _what(EXACT, problem.n, by_query=len(problem.lists) > 1)
     names = str(problem.statistic), asked.what
-    write_json(folder.front, ListFront(what, names, points, found.complete, found.seconds).to_dict())
+    return dict(to_json(ListFront(what, names, points, found.complete, found.seconds).to_dict()))
 
 
 def ranges_of_rows(
@@ -257,9 +254,10 @@ def ranges_of_rows(
     """
     chosen = method_of(run, method)
     folder = run.method(chosen, make=False)
-    found = _kept(folder)
-    if chosen not in (EXACT, CARD) or found is None or not folder.problem.exists():
+    given = (folder.result() or {}).get("ranges")
+    if given is None:
         return None, []
+    found = RowRanges.from_dict(given)
     with reading(folder.problem):
         arrays = read_arrays(folder.problem)
         places = {int(row): at for at, row in enumerate(arrays["rows"])}
@@ -273,77 +271,12 @@ def ranges_of_rows(
     return (found, same) if same else (None, [])
 
 
-def _kept(folder: MethodFolder, seconds: float = 0.0) -> RowRanges | None:
-    """Return the ranges in the folder, unless more time may lead to narrower ones; None for a damaged file, too."""
-    try:
-        given = read_json(folder.ranges)
-        found = None if given is None else RowRanges.from_dict(given)
-    except ValueError:
-        return None
-    return found if found is not None and (all(found.exact) or found.seconds >= seconds) else None
-
-
 def _card_ranker(folder: MethodFolder) -> CardRanker:
     from trainers.run.methods import load_ranker
 
     ranker = load_ranker(folder)
     assert isinstance(ranker, CardRanker)
     return ranker
-
-
-def _found(folder: MethodFolder, config: Config, seconds: float, should_stop: Callable[[], bool]) -> RowRanges | None:
-    """Find the ranges of the rows of a finished method's list from its files; None where no weights are known."""
-    from trainers.run.methods import load_scores
-
-    record, scores = folder.result(), load_scores(folder)
-    assert record is not None
-    assert scores is not None
-    with reading(folder.problem):
-        arrays = read_arrays(folder.problem)
-    problem: RerankProblem | CardProblem
-    options: dict[str, Any] = {"time_limit": seconds, "should_stop": should_stop}
-    if "card" in record:
-        ranker = _card_ranker(folder)
-        demands = [
-            Demand(statistic, float(least), arrays[f"demand_{at}"])
-            for at, (statistic, least) in enumerate(arrays["demands"].tolist())
-        ]
-        again = ranker._problem(ranker.questions_, doubles(arrays["X"]), arrays["y"], demands)
-        assert isinstance(again, CardProblem)  # there are no answers of others
-        problem = again
-        options["within"], value, lists = max(WITHIN, ranker.tolerance), ranker.card_.value, None
-    else:
-        solution: Solution
-        problem, solution = read_problem(folder)
-        if not math.isfinite(solution.value):
-            return None
-        options |= {"within": WITHIN, "solution": solution}
-        value, lists = record["list"].get("reached", problem.statistic_value(solution.weights)), problem.lists
-    ranges = rank_ranges(problem, **options)
-    first = _first(config, problem.statistic, max(map(len, lists)) if lists else problem.n)
-    place, tied = _places(scores.train[arrays["members"]], lists or [np.arange(problem.n)])
-    by_query = lists is not None and len(lists) > 1
-    kind, method = ("cards", CARD) if "card" in record else ("scorers", EXACT)
-    return RowRanges(
-        what=_what(method, problem.n, by_query=by_query),
-        kind=kind,
-        statistic=str(problem.statistic),
-        within=options["within"],
-        least=ranges.least,
-        proven=record["status"] == Status.OPTIMAL.value,
-        among=value is not None and value >= ranges.least - 1e-9 * abs(ranges.least),
-        first=first,
-        summary=ranges.summary(first).replace("scorer", kind.removesuffix("s")),
-        by_query=by_query,
-        rows=tuple(arrays["rows"].tolist()),
-        place=tuple(place.tolist()),
-        tied=tuple(tied.tolist()),
-        best=tuple(ranges.best.tolist()),
-        worst=tuple(ranges.worst.tolist()),
-        exact=tuple(ranges.exact.tolist()),
-        cards=ranges.cards,
-        seconds=seconds,
-    )
 
 
 def _what(method: str, n: int, *, by_query: bool) -> str:

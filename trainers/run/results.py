@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -88,8 +88,8 @@ class Row:
     @property
     def proven(self) -> list[RowRanges | ListFront]:
         """What was proven about the method's list beside its best value: the ranges of its rows, and the front."""
-        found: list[RowRanges | ListFront] = [] if self.ranges is None else [RowRanges.from_dict(self.ranges)]
-        return found if self.front is None else [*found, ListFront.from_dict(self.front)]
+        ranges = [] if self.ranges is None else [RowRanges.from_dict(self.ranges)]
+        return [*ranges, *([] if self.front is None else [ListFront.from_dict(self.front)])]
 
     @classmethod
     def of(
@@ -142,15 +142,15 @@ class Results:
     def __repr__(self) -> str:
         first = self.statistics[0]
         values = [f"{row.method} {number(row.test.get(first)) or '-'}" for row in self.rows]
-        shown = ", ".join([*values[:3], *(["..."] if values[4:] else []), *values[3:][-1:]])
+        if len(values) > 4:
+            values[3:-1] = ["..."]
         state = "" if self.complete else ", unfinished"
-        return f"<Results of {self.name!r}{state}; test {first}: {shown or 'none yet'}>"
+        return f"<Results of {self.name!r}{state}; test {first}: {', '.join(values) or 'none yet'}>"
 
     def _repr_html_(self) -> str:
         html = MarkdownIt("commonmark", {"html": False}).enable("table")
-        return "\n".join(
-            f"<h4>{title}</h4>\n{html.render(text)}" for title, text in markdown_tables(self).items() if self.rows
-        )
+        shown = markdown_tables(self).items() if self.rows else ()
+        return "\n".join(f"<h4>{title}</h4>\n{html.render(text)}" for title, text in shown)
 
     @property
     def table(self) -> pd.DataFrame:
@@ -170,16 +170,13 @@ class Results:
 
         lines = []
         for row in self.rows:
-            if row.method == EXACT or row.steps is None:  # its steps are milliseconds; others have level lines
-                continue
-            log = self._source.run.method(row.method).log
-            with reading(log):
-                lines += [
-                    {"method": row.method, "step": entry["step"], **entry["values"]}
-                    for entry in read_log(log)
-                    if not any(tag.startswith(FINAL) for tag in entry["values"])
-                ]
-        return pd.DataFrame(lines) if lines else pd.DataFrame(columns=["method", "step"])
+            if row.method != EXACT and row.steps is not None:  # its steps are milliseconds; others have level lines
+                log = self._source.run.method(row.method).log
+                with reading(log):
+                    lines += [{"method": row.method, "step": line["step"], **line["values"]} for line in read_log(log)]
+        frame = pd.DataFrame(lines, columns=None if lines else ["method", "step"])
+        final = [name for name in frame if name.startswith(FINAL)]
+        return frame[frame[final].isna().all(axis=1)].drop(columns=final).reset_index(drop=True)
 
     @property
     def rankers(self) -> dict[str, Ranker]:
@@ -295,36 +292,34 @@ class Results:
     def by_period(self) -> Columns:
         """Return headings and cells of the table of periods, as the last stage of the run ranks them."""
         periods = next(row.periods for row in self.rows if row.method == self.last_stage) or []
-        columns: Columns = [("period", [one["period"] for one in periods])]
-        columns += [(name, [str(one[name]) for one in periods]) for name in ("rows", "positives")]
-        for name, form in {"k": "{:d}", **_FIRST_K}.items():
-            columns.append(("first rows" if name == "k" else name, [number(one.get(name), form) for one in periods]))
         first = self.statistics[0]
+        columns: Columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
+        columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))
+        columns += [(name, [number(one.get(name), form) for one in periods]) for name, form in _FIRST_K.items()]
         columns.append((first, [number(one["statistics"][first]) for one in periods]))
         return [(heading, cells) for heading, cells in columns if any(cells)]
 
     def columns(self, statistics: Sequence[str] | None = None) -> Columns:
         """Return headings and cells; empty columns are left out."""
-        rows = self.rows
-        columns = [
-            ("method", self._names),
-            ("convex loss", [number(row.loss, "{:.5g}") for row in rows]),
-            ("distance to optimum", [number(row.excess, "{:.1e}") for row in rows]),
-        ]
+
+        def cells(values: Iterable[float | None], form: str | None = None) -> list[str]:
+            return [number(value, form) for value in values]
+
+        rows, columns = self.rows, [("method", self._names)]
+        columns.append(("convex loss", cells((row.loss for row in rows), "{:.5g}")))
+        columns.append(("distance to optimum", cells((row.excess for row in rows), "{:.1e}")))
         for name in self.statistics if statistics is None else statistics:
-            columns.append((f"train {name}", [number(row.train.get(name)) for row in rows]))
-            columns.append((f"test {name}", [number(row.test.get(name)) for row in rows]))
-        columns.append(("validation", [number(row.validation) for row in rows]))
-        columns.append((f"{self.on_list or self.statistics[0]} on list", [number(row.top) for row in rows]))
+            columns.append((f"train {name}", cells(row.train.get(name) for row in rows)))
+            columns.append((f"test {name}", cells(row.test.get(name) for row in rows)))
+        columns.append(("validation", cells(row.validation for row in rows)))
+        columns.append((f"{self.on_list or self.statistics[0]} on list", cells(row.top for row in rows)))
         if self.priced or self.choice is not None:
-            columns.append(("objective" if self.priced else "best on list", [number(row.objective) for row in rows]))
-        columns += [
-            ("bound", [number(row.bound) for row in rows]),
-            ("gap", [NOTHING_PROVEN if row.nothing_proven else number(row.gap, "{:.2%}") for row in rows]),
-            ("status", [row.ending for row in rows]),
-            ("seconds", [number(row.seconds, "{:.1f}") for row in rows]),
-        ]
-        return [(heading, cells) for heading, cells in columns if any(cells)]
+            columns.append(("objective" if self.priced else "best on list", cells(row.objective for row in rows)))
+        columns.append(("bound", cells(row.bound for row in rows)))
+        gaps = [NOTHING_PROVEN if row.nothing_proven else number(row.gap, "{:.2%}") for row in rows]
+        columns += [("gap", gaps), ("status", [row.ending for row in rows])]
+        columns.append(("seconds", cells((row.seconds for row in rows), "{:.1f}")))
+        return [(heading, texts) for heading, texts in columns if any(texts)]
 
     @property
     def recommended(self) -> str:
@@ -395,20 +390,21 @@ class Results:
             return [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
         lines, first, base = list[str](), self.statistics[0], self.base
         before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
+        choice = self.choice
         if (bound := rows[EXACT].constraints) is not None:
             free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
             if free is not None and before is not None:
                 lines.append(f"test {first}: {_change(free, before)} by fitting {self.base} under the constraints")
-        if self.choice is not None and not self.choice.reranks and before is not None:
+        if choice is not None and not choice.reranks and before is not None:
             lines.append(f"test {first}: {number(before)} in the order of {base}, which is kept (one split)")
         elif before is not None and after is not None:
             lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
         lines += self._caught(rows)
         lines += [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
-        if self.choice is not None and self.choice.reranks and self.choice.list_gain is not None:
-            gain, own, limit = self.choice.list_gain, rows[self.base].top, rows[EXACT].bound
+        if choice is not None and choice.reranks and choice.list_gain is not None:
+            own, limit = rows[self.base].top, rows[EXACT].bound
             most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
-            lines.append(f"training list: the best weights gain {gain:+.3g} {self.choice.statistic} there{most}")
+            lines.append(f"training list: the best weights gain {choice.list_gain:+.3g} {choice.statistic} there{most}")
         if rows[EXACT].nothing_proven:
             lines.append("bound: that of a perfect order, nothing is proven")
         return lines

@@ -18,14 +18,14 @@ from ltr.data import DataError
 from ltr.threads import available_threads
 from trainers.config import EXACT, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.grids import Grid, Sweep
+from trainers.config.grids import Sweep
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
 from trainers.provenance import origin
 from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
 from trainers.task.data import Source, Split, is_quick, read_source, split_of
-from trainers.task.options import check_columns, check_lists, follow_labels, too_long
+from trainers.task.options import config_for, too_long
 
 
 @dataclass
@@ -182,9 +182,16 @@ def examine(sweep: Sweep, sources: Mapping[str, Source] | None = None) -> tuple[
         for variant in grid.variants:
             config = variant.config
             if (split := splits[config.name]) is not None:
-                notes += _note_on_length(grid, config, split)
-                config = follow_labels(config, split.labels)
-                findings += _findings(grid, config, split)
+                exact = EXACT in (grid.config.methods or config.methods)
+                if exact and (text := too_long(config, split)):
+                    notes.append(f"{config.name}: {text}")
+                if exact and grid.config.recentre is not None and config.exact.choose:
+                    rule = f"moves the best weights of a list: {config.name} needs exact.choose = false"
+                    findings.append(Finding(f"grid {grid.config.name!r}: recentre", rule, grid.config.recentre))
+                try:
+                    config = config_for(config, split)
+                except ConfigError as error:
+                    findings += [replace(one, path=f"{config.name}: {one.path}") for one in error.findings]
             variants.append(replace(variant, config=config))
         resolved.append(replace(grid, variants=tuple(variants)))
     if findings:
@@ -198,26 +205,3 @@ def _usable_split(config: Config, seeds: Iterable[int], source: Source) -> Split
         with contextlib.suppress(DataError):
             return split_of(config.data, seed, source)
     return None
-
-
-def _reranks(grid: Grid, config: Config) -> bool:
-    return EXACT in (grid.config.methods or config.methods)
-
-
-def _note_on_length(grid: Grid, config: Config, split: Split) -> list[str]:
-    text = too_long(config, split) if _reranks(grid, config) else ""
-    return [f"{config.name}: {text}"] if text else []
-
-
-def _findings(grid: Grid, config: Config, split: Split) -> list[Finding]:
-    """Return what an experiment of a grid asks of data that does not go with them, or with a choice."""
-    findings = []
-    try:
-        check_lists(config, split.labels)
-        check_columns(config, split)
-    except ConfigError as error:
-        findings += [replace(finding, path=f"{config.name}: {finding.path}") for finding in error.findings]
-    if grid.config.recentre is not None and _reranks(grid, config) and config.exact.choose:
-        rule = f"moves the best weights of a list: {config.name} needs exact.choose = false"
-        findings.append(Finding(f"grid {grid.config.name!r}: recentre", rule, grid.config.recentre))
-    return findings

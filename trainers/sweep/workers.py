@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from ltr.data import DataError
 from trainers.files import Json, RunError, writing
-from trainers.methods import INTERRUPTED, Watch, fit, import_libraries
+from trainers.methods import INTERRUPTED, Starts, Watch, fit, import_libraries
 from trainers.plan import Cell
 from trainers.records import INDEX, read_cell, write_cell
 from trainers.stopping import StopFlag
@@ -86,9 +86,6 @@ def open_pool(jobs: int, threads: int) -> Iterator[Answers]:
 @contextlib.contextmanager
 def _signals_masked() -> Iterator[None]:
     """Return a context in which Ctrl-C and SIGTERM wait; in processes started there they wait for ever."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
     resource_tracker.ensure_running()  # else started with the first process, and lets signals through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
@@ -150,7 +147,7 @@ def compute(cell: Cell, starts: Mapping[str, Json], threads: int) -> Json:
     with threadpool_limits(threads):
         task = Task(cell.config, _data(cell))
         weights = {name: record["weights"] for name, record in starts.items() if record["weights"] is not None}
-        record = fit(task, cell, Watch(), starts=weights, threads=threads).record
+        record = fit(task, cell, Watch(), Starts(by_id=weights), threads=threads).record
     if record["status"] == INTERRUPTED:
         raise KeyboardInterrupt
     return record

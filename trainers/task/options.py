@@ -55,6 +55,14 @@ def follow_labels(config: Config, labels: Labels) -> Config:
     return config
 
 
+def config_for(config: Config, split: Split) -> Config:
+    """Return a config with defaults that suit the labels, once it is checked to go with the data."""
+    config = follow_labels(config, split.labels)
+    check_lists(config, split.labels)
+    check_columns(config, split)
+    return config
+
+
 def _is_logistic(loss: str) -> bool:
     if loss in PLAIN_LOSSES:
         return loss == "logistic"

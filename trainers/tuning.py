@@ -18,9 +18,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import math
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,22 +43,108 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.methods import INTERRUPTED, Watch, fit
+from trainers.methods import INTERRUPTED, Starts, Watch, fit
 from trainers.plan import cell_of
 from trainers.provenance import origin
+from trainers.report.page import literal
 from trainers.run.experiment import run_experiment
+from trainers.run.results import Results
 from trainers.stopping import StopFlag
 from trainers.tables import number
 from trainers.task.data import Source, Split, inner_splits, split_of
 from trainers.task.measures import Task, share_name
-from trainers.task.options import check_columns, check_lists, follow_labels
-from trainers.tune.results import Tuning, shown_value
+from trainers.task.options import config_for, follow_labels
 
 if TYPE_CHECKING:
     import optuna
+    import pandas as pd
 
 _ADVICE = "add --fresh (in Python fresh=True) to start over, or give the search another name or folder"
 _SETTINGS, _JOURNAL = "tune.json", "trials.journal"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tuning:
+    """What a search found.
+
+    Attributes:
+        name: name of the search; also its folder under runs/.
+        folder: its folder; without a folder of its own, a temporary one that lives as long as this object.
+        statistic: name of the statistic that was maximised.
+        method: the method whose statistic counts.
+        trials: a pandas frame with a row for each trial: ``value``, the mean over the inner splits, ``lowest`` and
+            ``highest`` of them, ``seconds``, the tuned keys (missing where they did not concern the trial), and
+            ``message``, why a trial failed.
+        best: the tuned keys of the best trial; None without one.
+        results: the results of the best options on the whole training set; None where the search was stopped.
+        complete: whether the search and that run are finished.
+    """
+
+    name: str
+    folder: Path
+    statistic: str
+    method: str
+    trials: pd.DataFrame
+    best: dict[str, Any] | None
+    complete: bool
+    results: Results | None = None
+
+    @property
+    def value(self) -> float | None:
+        """Value of the best trial: the mean of the statistic over the inner splits; None without one."""
+        best = self.trials["value"].max()
+        return None if math.isnan(best) else float(best)
+
+    @property
+    def config(self) -> Path:
+        """The best options as a config file, which ``ltr run`` takes."""
+        return self.folder / "best.toml"
+
+    def __repr__(self) -> str:
+        state = "" if self.complete else ", unfinished"
+        best = "none has a value" if self.value is None else f"best {self.statistic} {number(self.value)}"
+        return f"<Tuning {self.name!r}{state}: {len(self.trials)} trials of {self.method}, {best}>"
+
+    @property
+    def answer(self) -> str:
+        """What was found, in one sentence of Markdown."""
+        if self.best is None:
+            return "No trial has a value."
+        options = ", ".join(f"`{key}` = {shown_value(value)}" for key, value in self.best.items())
+        first = self.trials["value"].dropna()
+        text = f"**Best of {len(self.trials)} trials** (trial {first.idxmax()}): {options}."
+        text += f" Its mean {literal(self.statistic)} on the inner splits is {number(self.value)}"
+        return f"{text}; trial {first.index[0]} has {number(first.iloc[0])}." if len(first) > 1 else f"{text}."
+
+    def table(self, most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """Return headings and cells of a table of the trials, the best first; at most `most` of them."""
+        frame = self.trials.sort_values("value", ascending=False, kind="stable")
+        frame = frame if most is None else frame.head(most)
+        keys = [name for name in frame if name not in ("value", "lowest", "highest", "seconds", "message")]
+        header = ["trial", self.statistic, "lowest", "highest", *keys, "seconds"]
+        rows = [
+            [str(trial), *(number(row[name]) for name in ("value", "lowest", "highest"))]
+            + [shown_value(row[key]) for key in keys]
+            + [number(row["seconds"], "{:.1f}")]
+            for trial, row in zip(frame.index, frame.astype(object).to_dict("records"), strict=True)
+        ]
+        return header, rows
+
+
+def shown_value(value: Any) -> str:  # noqa: ANN401  (a value of any key)
+    """Return the text of a value in a table; empty for a missing one.
+
+    Examples:
+        >>> shown_value(0.012345), shown_value(["hinge"]), shown_value("full"), shown_value(50)
+        ('0.01235', 'hinge', 'full', '50')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def run_tuning(
@@ -92,7 +180,7 @@ def run_tuning(
         search.config.data.check_files()
     search.method_of(search.with_values({one.key: one.first for one in search.ranges})[0])
     split = split_of(search.config.data, search.config.seed, source)
-    search = dataclasses.replace(search, config=_checked(search.config, split))
+    search = dataclasses.replace(search, config=config_for(search.config, split))
     own_rows = search.config.card.enabled
     inner = inner_splits(split, search.options.validation, search.options.splits, search.seed, own_rows=own_rows)
     with writing(folder, "runs_dir"):
@@ -121,14 +209,6 @@ def run_tuning(
         reasons = dict.fromkeys(text for text in tuning.trials["message"] if text)
         raise RunError("no trial has a value:\n  " + "\n  ".join(list(reasons)[:5]))
     return tuning
-
-
-def _checked(config: Config, split: Split) -> Config:
-    """Return a config with the defaults that suit the labels, once it is checked with the data."""
-    config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
-    return config
 
 
 def _begin(search: Search, folder: Path, split: Split, fresh: bool) -> None:
@@ -234,18 +314,17 @@ def _measured(search: Search, config: Config, split: Split, stop: StopFlag) -> t
     method, statistic = search.method_of(config), search.options.statistic or search.config.reported[0]
     config = config.changed("exact", enabled=method == EXACT).changed(CARD, enabled=method == CARD)
     config = config.changed("statistics", report=tuple(dict.fromkeys((*config.statistics.report, statistic))))
-    config = _checked(config, split)
+    config = config_for(config, split)
     task, sha256 = Task(config, split), split.facts["sha256"]
-    options: dict[str, Any] = {}
-    seconds = 0.0
+    starts, seconds = Starts(), 0.0
     for name in (config.base, EXACT) if method == EXACT else (method,):
         cell = cell_of(config, config.seed, name, sha256)
-        fitted = fit(task, cell, _Stopped(stop), **options)
+        fitted = fit(task, cell, _Stopped(stop), starts)
         if fitted.record["status"] == INTERRUPTED:
             raise KeyboardInterrupt
         seconds += fitted.record["seconds"]
         weights = fitted.record["weights"]
-        options = {"base": fitted.ranker, "starts": {} if weights is None else {cell.id: weights}}
+        starts = Starts(fitted.ranker, {} if weights is None else {cell.id: weights})
     name = share_name(statistic, config.statistics.gain) if split.by_query else statistic
     if (value := fitted.record["test"][name]) is None:
         raise RunError(f"{statistic} of {method} is undefined on an inner split")
@@ -261,10 +340,7 @@ class _Stopped(Watch):
     def stepped(self, index: int, values: Mapping[str, float], fit: Fit | None) -> None:
         self._stop.check()
 
-    def fitting(self, done: int, total: int, what: str) -> None:
-        self._stop.check()
-
-    def chosen(self, done: int, total: int) -> None:
+    def counted(self, done: int, total: int, what: str) -> None:
         self._stop.check()
 
 

@@ -1,1 +1,0 @@
-"""Searches for the best options of an experiment, trial by trial."""
