@@ -117,7 +117,8 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         if isinstance(estimator, Ranker):
             estimator._take_names(self)
         if constraints:
-            refuse_violated(self, constraints, f"estimator: {self._class_name}")
+            remedy = "; LogisticRegressionRanker and linear losses such as ranknet are fitted under them"
+            refuse_violated(self, constraints, f"estimator: {self._class_name}", remedy)
         return self
 
     @classmethod
