@@ -225,10 +225,7 @@ def _library(estimator: Estimator) -> str:
 
 
 def _ignored(estimator: Estimator) -> set[str]:
-    """Return the options that a booster ignores, which it says when it is fitted only: here to four rows.
-
-    Raises ValueError for an option that it knows and whose value it does not.
-    """
+    """Return the options that a booster ignores, which it says when it is fitted only: here to four rows."""
     library = _library(estimator)
     if not library:
         return set()

@@ -59,13 +59,7 @@ class Validation:
         return split_weights(*(torch.from_numpy(values) for values in (self.weight, lists, self.y)))[0].numpy()
 
     def values(self, scores: FloatArray) -> FloatArray:
-        """Return the share of each list, NaN where it is not defined.
-
-        Examples:
-            >>> held_out = Validation(np.zeros((3, 1)), np.array([0.0, 1.0, 0.0]))
-            >>> held_out.values(np.array([2.0, 1.0, 0.0])).round(4)  # 1 / log2(3)
-            array([0.6309])
-        """
+        """Return the share of each list, NaN where it is not defined."""
         return normalized_rank_statistic(
             torch.from_numpy(np.asarray(scores, dtype=np.float64)),
             torch.from_numpy(self.y),
@@ -86,11 +80,6 @@ def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArra
 
     The first is the number of each row's unit, (n,): its group, its list, or the row itself. The second is the stratum
     of each unit: of a single list, whether its share of labels above the lowest is above the mean; of several, 0.
-
-    Examples:
-        >>> units, strata = units_and_strata(np.array([1.0, 0.0, 0.0, 0.0]), None, np.array([5, 5, 8, 9]))
-        >>> units.tolist(), strata.tolist()
-        ([0, 0, 1, 2], [1, 0, 0])
     """
     together = groups if groups is not None else lists
     units = np.arange(len(labels)) if together is None else np.unique(together, return_inverse=True)[1]
@@ -117,8 +106,6 @@ def held_out(
     Examples:
         >>> held_out(np.array([0.0, 1.0, 0.0, 1.0, 0.0]), np.array([7, 7, 8, 8, 8]), None, 0.5, 0).tolist()
         [True, True, False, False, False]
-        >>> held_out(np.array([0.0, 1.0, 0.0]), None, None, 0.2, 0) is None
-        True
     """
     if times is not None:
         chosen = blocks_of(times, [1 - share]) == 1

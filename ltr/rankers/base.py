@@ -566,11 +566,7 @@ class Ranker(BaseEstimator):
         return self._names or [f"x{j}" for j in range(self.n_features_in_)]
 
     def _places(self, names: Sequence[str] | None) -> IntArray | None:
-        """Return where the columns of the fit are among columns of these names, (d,).
-
-        None where they are these in this order, or go by their position because one side has no names. Raises
-        ValueError for a column of the fit that is missing.
-        """
+        """Return where the columns of the fit are among columns of these names, (d,)."""
         own = self._names
         if own is None or names is None or own == list(names):
             return None
@@ -634,10 +630,7 @@ class Ranker(BaseEstimator):
         return None if isinstance(qid, EllipsisType) else qid
 
     def _form(self) -> Ranker:
-        """Return a ranker that scores features as this one does, for it may take tables as they are.
-
-        Raises TypeError for a ranker that asks for more than numbers.
-        """
+        """Return a ranker that scores features as this one does, for it may take tables as they are."""
         return self
 
     def _saved_form(self) -> Ranker:

@@ -90,9 +90,8 @@ class TreesRanker(GivenRanker):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 3
         >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
-        >>> ranker = TreesRanker.of(model)
-        >>> ranker, len(ranker.roots_), bool((ranker.predict(X) == model.predict(X)).all())
-        (TreesRanker(source='HistGradientBoostingRegressor'), 5, True)
+        >>> bool((TreesRanker.of(model).predict(X) == model.predict(X)).all())
+        True
     """
 
     _FITTED = ("feature_", "threshold_", "missing_left_", "left_", "right_", "value_", "roots_", "start_", "single_",
@@ -217,8 +216,8 @@ def has_trees(model: Estimator) -> bool:
 def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
     """Return the sums of the leaf values by the model itself, without the function that follows; None for other models.
 
-    Of a boosted classifier they are the log odds, which order rows as the probabilities do, but do not come out equal
-    near 1; of a forest or a tree they are the share of the positive class.
+    Of a boosted classifier they are the log odds, which do not come out equal near 1 as probabilities do; of a forest
+    or a tree they are the share of the positive class.
     """
     reader = _reader_of(model)
     if reader is None:
@@ -242,10 +241,7 @@ def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
 
 
 def _reader_of(model: Estimator) -> Callable[[Any], _Forest] | None:
-    """Return the function that reads the trees of a model; None for a model of another library.
-
-    The libraries need not be installed, so that models are known by the modules of their classes.
-    """
+    """Return the function that reads the trees of a model; None for a model of another library."""
     for kind in type(model).__mro__:
         library, name = kind.__module__.split(".")[0], kind.__name__
         if library == "lightgbm" and name in ("LGBMModel", "Booster"):

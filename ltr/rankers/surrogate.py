@@ -63,8 +63,7 @@ _Scale = Standardize | Quantiles
 class SurrogateRanker(Constrained, Scored, Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
-    The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
-    losses do not change when all scores shift, so neither a bias nor the columns' means matter to the ranking. With a
+    The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. With a
     linear scorer and L-BFGS, the default, nothing is random.
 
     *Neural scorers.* ``"mlp"`` scores each row by itself, ``"attention"`` by the whole list, see `ltr.rankers.scorers`.
@@ -73,10 +72,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
     *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
     finds; most of its fits end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few
-    steps of L-BFGS from there and from the new scorer (a linear one is 0), and the fit goes on from the lower
-    objective. Neural scorers that learn by Adam start from random weights instead. A linear scorer with such a loss and
-    with lists holds out a fifth of them to choose the number of steps. Then it takes so many steps with all lists; none
-    if the gain over the start is within one standard error.
+    steps of L-BFGS from there and from the new scorer, and the fit goes on from the lower objective. Neural scorers
+    that learn by Adam start from random weights instead. A linear scorer with such a loss and with lists holds out a
+    fifth of them to choose the number of steps. Then it takes so many steps with all lists; none if the gain over the
+    start is within one standard error.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
@@ -86,9 +85,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             `ltr.training.defaults_of` says.
         blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`.
         scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
-        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
-            bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
-            classes by about 1e-4 of its value.
+        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique.
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
         batch_size: lists in a mini-batch, or rows where there are no lists. None is 16 lists or 128 rows for neural
             scorers, everything for linear ones.
@@ -170,10 +167,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
     ) -> SurrogateRanker:
         """Learn from rows as in `Ranker`; only pairwise losses take graded labels.
 
-        With a `time`, the rows to validate by are the latest, whatever their groups. A pair counts with the product of
-        its rows' relative weights, or without `qid` of their weights; losses of a rank statistic take weights of
-        queries only. A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it
-        ends, by itself, by an error or by Ctrl-C, the ranker has the best weights so far.
+        With a `time`, the rows to validate by are the latest. A pair counts with the product of its rows' relative
+        weights, or without `qid` of their weights; losses of a rank statistic take weights of queries only. A fit
+        refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, the ranker has
+        the best weights so far.
 
         Args:
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
@@ -417,6 +414,12 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return _array(scorer.weight) / _array(scale.scale)
 
     @property
+    def center_(self) -> FloatArray:
+        """The mean of each column over the training rows, (d,), for a linear scorer; 0 for others."""
+        scale, _ = self._model
+        return _array(scale.mean) if isinstance(scale, Standardize) else np.zeros(scale.d)
+
+    @property
     def intercept_(self) -> float | None:
         """The score of a row of zeros; None for a neural scorer."""
         scale, scorer = self._model
@@ -446,11 +449,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         scale, scorer = self._model
         return scored(graph, scaled(graph, columns, scale), scorer)
 
-    @property
-    def _typical(self) -> FloatArray:
-        scale, _ = self._model
-        return _array(scale.mean) if isinstance(scale, Standardize) else super()._typical
-
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model
         results = {name: getattr(self, name) for name in (*_RESULTS, "validation_")}
@@ -478,12 +476,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         *,
         near: bool = False,
     ) -> _Parameters:
-        """Return the parameters from which to minimise a loss that is not convex.
-
-        A loss that jumps where the order changes starts from RankNet's scores, for it may be lowest where all scores
-        are tied. Where a loss is flat there, as a smooth statistic of high temperature is, the scores are multiplied by
-        10 or 100. With `near` the start is these scores for every loss.
-        """
+        """Return the parameters from which to minimise a loss that is not convex."""
         options = FitOptions(
             l2=self.l2, chunk_rows=self.chunk_rows, tolerance=self.tolerance, seed=self.seed, device=self.device
         )
