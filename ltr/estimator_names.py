@@ -206,7 +206,6 @@ def _complete(estimator: Estimator, given: set[str], seed: int) -> None:
 
 
 def _parts(estimator: Estimator) -> Iterator[Any]:
-    """Yield an estimator and the estimators that are its parameters."""
     yield estimator
     if hasattr(estimator, "get_params"):
         yield from (
@@ -250,6 +249,5 @@ def _ignored(estimator: Estimator) -> set[str]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return an error as a short text: its first line with words."""
     lines = (_PLACE.sub("", line.strip()) for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)[:300]

@@ -233,7 +233,6 @@ class Fit:
         return self._validation.values(self._scores_held())
 
     def _scores_held(self) -> NDArray[np.float64]:
-        """Return the scores of the rows held out for the current parameters."""
         assert self._validation is not None
         rows, ids = self._validation.X, self._validation.qid
         assert isinstance(rows, Rows)
@@ -355,7 +354,6 @@ class Fit:
         return step
 
     def _go_on_with(self, smoothed: Smoothing) -> None:
-        """Continue with another smoothed hinge from the current parameters."""
         self._smoothed = smoothed
         self._restarted = False
         self._optimizer = self._new_optimizer()
@@ -494,7 +492,6 @@ def check_state(state: object) -> None:
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
-    """Check the types of the arguments, and that they can be combined."""
     for name, value, kind, allowed in (
         ("scorer", scorer, nn.Module, "a torch module"),
         ("loss", loss, nn.Module, "a loss, its name or a torch module"),

@@ -271,5 +271,4 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
 
 
 def _plain(values: ArrayLike) -> ArrayLike:
-    """Return a tensor as an array, anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values

@@ -14,7 +14,8 @@ from ltr.data.dataset import labels_agree
 from ltr.data.times import blocks_of
 from ltr.fitting.observations import Rows
 from ltr.lists import numbered, split_weights
-from ltr.metrics import normalized_rank_statistic
+from ltr.metrics import normalized_rank_statistic, rank_statistic
+from ltr.metrics.ranked import Ties
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
 
@@ -60,19 +61,29 @@ class Validation:
 
     def values(self, scores: FloatArray) -> FloatArray:
         """Return the share of each list, NaN where it is not defined."""
-        return normalized_rank_statistic(
-            torch.from_numpy(np.asarray(scores, dtype=np.float64)),
-            torch.from_numpy(self.y),
-            self.statistic,
-            gain=self.gain,
-            qid=torch.from_numpy(self.lists),
-        ).numpy()
+        measure = RankStatistic.parse(self.statistic), self.gain, True
+        return values_of_lists(np.asarray(scores, dtype=np.float64), self.y, measure, self.lists)
 
     def mean(self, scores: FloatArray) -> float:
         """Return the weighted mean over the lists for which the share is defined, NaN without any."""
         values, weights = self.values(scores), self.weights()
         known = ~np.isnan(values) & (weights > 0)
         return float(np.average(values[known], weights=weights[known])) if known.any() else math.nan
+
+
+def values_of_lists(
+    scores: FloatArray,
+    labels: FloatArray,
+    measure: tuple[RankStatistic, GainName, bool],
+    lists: IntArray | None = None,
+    ties: Ties = "resolved",
+) -> NDArray[Any]:
+    """Return the statistic of each list, in the order in which lists first appear, or of each row of a batch."""
+    statistic, gain, normalize = measure
+    function = normalized_rank_statistic if normalize else rank_statistic
+    given = torch.from_numpy(scores), torch.from_numpy(labels)
+    qid = None if lists is None else torch.from_numpy(lists)
+    return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))
 
 
 def units_and_strata(labels: FloatArray, lists: IntArray | None, groups: IntArray | None) -> tuple[IntArray, IntArray]:

@@ -231,8 +231,6 @@ def _is_dmatrix(data: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of a booster's data, list by list."""
-
     scores: Tensor  # float64, (rows,)
     labels: Tensor  # float64, (rows,)
     sizes: Tensor  # of the lists, int64, (lists,)

@@ -305,7 +305,6 @@ class AutoRanker(Constrained, Scored, Ranker):
         return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
     def _calibrate(self, rows: LabelledRows) -> None:
-        """Find the chances of a hit by the scores out of fold; labels that are all above 0 give none."""
         assert self.out_of_fold_ is not None
         known = ~np.isnan(self.out_of_fold_[0])
         if not (rows.labels[known] > 0).any() or (rows.labels[known] > 0).all():
@@ -336,7 +335,6 @@ class AutoRanker(Constrained, Scored, Ranker):
         return [self._members[name].ranker for name in self.weights_]
 
     def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
-        """Return what makes each method, by name, from the simplest to the least simple."""
         found = self._any_methods(rows)
         if not constraints:
             return found
@@ -544,12 +542,10 @@ def _automatic(rows: LabelledRows) -> list[str]:
 
 
 def _maker(name: str, rows: LabelledRows, seed: int) -> Callable[[], Any]:
-    """Return what makes the method of a name."""
     return _by_name(rows, seed).get(name, functools.partial(make_ranker, name, seed=seed))
 
 
 def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
-    """Return the methods that are made to fit the rows, by name."""
     from sklearn import ensemble
 
     n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"

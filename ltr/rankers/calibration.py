@@ -308,7 +308,6 @@ def _sigmoid(values: FloatArray, sizes: FloatArray, hits: FloatArray) -> tuple[F
 
 
 def _rows(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return scores and which rows are hits, checked, both (n,)."""
     given, found = _finite("scores", scores), _finite("labels", labels)
     if given.ndim != 1 or given.shape != found.shape or len(given) == 0:
         raise ValueError(f"scores and labels must be two vectors of one length, got {given.shape} and {found.shape}")

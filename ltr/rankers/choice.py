@@ -43,9 +43,8 @@ from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ltr.data.times import blocks_of
-from ltr.fitting.validation import nothing_to_rank, units_and_strata
+from ltr.fitting.validation import nothing_to_rank, units_and_strata, values_of_lists
 from ltr.lists import numbered, split_weights, weights_by_row
-from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.inputs import LabelledRows
 from ltr.ranks import GainName, weighted_labels
@@ -354,7 +353,6 @@ def _gains(
     rng: np.random.Generator,
     weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the gain of each candidate over the first, and its standard deviation under resampling."""
     lists, groups = (
         None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
     )
@@ -394,21 +392,6 @@ def _drawn(n: int, groups: IntArray | None, rng: np.random.Generator) -> IntArra
             resample[filled : filled + len(rows)] = rows
             filled += len(rows)
     return found
-
-
-def values_of_lists(
-    scores: FloatArray,
-    labels: FloatArray,
-    measure: tuple[RankStatistic, GainName, bool],
-    lists: IntArray | None = None,
-    ties: Ties = "resolved",
-) -> NDArray[Any]:
-    """Return the statistic of each list, in the order in which lists first appear, or of each row of a batch."""
-    statistic, gain, normalize = measure
-    function = normalized_rank_statistic if normalize else rank_statistic
-    given = torch.from_numpy(scores), torch.from_numpy(labels)
-    qid = None if lists is None else torch.from_numpy(lists)
-    return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))
 
 
 def mean_of_lists(

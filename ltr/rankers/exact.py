@@ -299,7 +299,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         self._forget()
 
     def _forget(self) -> None:
-        """Set what a fit finds beside the weights to nothing."""
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
@@ -308,7 +307,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         self._price: DemandPrice | None = None
 
     def _check_parameters(self) -> None:
-        """Check every parameter whose rule does not depend on the data."""
         self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
         one_of("ties", self.ties, get_args(Ties))
@@ -462,7 +460,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         return self._lists.standardised(np.append(self.base_weight_, self.coef_) if self._based else self.coef_)
 
     def _set_weights(self, weights: FloatArray) -> None:
-        """Set the weights on the raw features, and that of the base score, from weights of the problem."""
         assert self._lists is not None
         raw = self._lists.raw(weights)
         self.base_weight_, self.coef_ = (float(raw[0]), raw[1:]) if self._based else (0.0, raw)
@@ -600,7 +597,6 @@ def round_number(size: float) -> float:
 
 
 def _first_rows(X: FloatArray, queries: IntArray | None) -> FloatArray:
-    """Return, for each row, the first row of its query."""
     if queries is None:
         return X[:1]
     _, first, group = np.unique(queries, return_index=True, return_inverse=True)

@@ -332,7 +332,6 @@ def _check_no_categories(model: Estimator, found: bool) -> None:
 
 
 def _read_lightgbm(model: Estimator) -> _Forest:
-    """Return the trees of a model of LightGBM, from its text."""
     text = (model if hasattr(model, "model_to_string") else model.booster_).model_to_string()
     head, *parts = text.split("end of trees")[0].split("\nTree=")
     facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
@@ -370,7 +369,6 @@ def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
 
 
 def _read_xgboost(model: Estimator) -> _Forest:
-    """Return the trees of a model of XGBoost, from its JSON."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     missing = getattr(model, "missing", None)
     if missing is not None and not math.isnan(missing):
@@ -407,7 +405,6 @@ def _xgboost_tree(tree: dict[str, Any]) -> _Nodes:
 
 
 def _read_histograms(model: Estimator) -> _Forest:
-    """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
         raise TypeError(_SEVERAL)
@@ -452,7 +449,6 @@ def _in_order(model: Estimator) -> Estimator:
 
 
 def _read_gradient_boosting(model: Estimator) -> _Forest:
-    """Return the trees of a GradientBoosting model of scikit-learn."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
         raise TypeError(_SEVERAL)

@@ -70,7 +70,6 @@ class MLPScorer(nn.Module):
 def _hidden_layers(
     d: int, hidden: Sequence[int], dropout: float = 0.0, *, layer_norm: bool = False
 ) -> tuple[nn.Sequential, int]:
-    """Return linear layers of these widths with SiLU activations, and the width of the last."""
     layers: list[nn.Module] = []
     width = d
     for size in as_sequence("hidden", hidden, "integers >= 1"):
@@ -152,7 +151,7 @@ class _Block(nn.Module):
 class TwoStageScorer(nn.Module):
     """Scores of a base, replaced at the top of a list by higher ones in the order of a correction.
 
-    `ltr.rankers.TwoStageRanker.decision_function` has the formula. The base takes so many of the columns, and `exact`
+    `ltr.rankers.TwoStageRanker` has the formula. The base takes so many of the columns, and `exact`
     scores items; `base_weight` times the base score less `base_center` is added. The top begins at `threshold`; None
     where that is the `top_k`-th largest base score of each list.
     """
@@ -324,12 +323,10 @@ class Quantiles(nn.Module):
 
 
 def _padded(values: NDArray[np.float64], size: int) -> Tensor:
-    """Return values with the last one repeated up to a size."""
     return torch.from_numpy(np.concatenate([values, np.full(size - len(values), values[-1])]))
 
 
 def _dropouts(share: float) -> list[nn.Module]:
-    """Return a layer that drops a share of values, or none for 0."""
     if not 0 <= as_float(share) < 1:
         raise ValueError(f"dropout must be in [0, 1), got {share!r}")
     return [nn.Dropout(share)] if share > 0 else []

@@ -207,7 +207,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
     def _fit_under_constraints(
         self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> SurrogateRanker:
-        """Fit the linear scorer under constraints on its weights."""
         loss = self._checked_loss()
         wrong = [
             (self.scorer != "linear", "scorer", "linear", self.scorer),
@@ -289,7 +288,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return fit, scale
 
     def _checked_loss(self) -> RankingLoss:
-        """Return the loss, once the options that no one else checks are checked."""
         self._measure()
         one_of("scorer", self.scorer, get_args(ScorerName))
         one_of("scale", self._chosen("scale"), get_args(ScaleName))
@@ -327,7 +325,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return rows
 
     def _checked_set(self, given: ValidationSet, groups: IntArray | None) -> _Rows:
-        """Check the rows that a user holds out."""
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise ValueError(f"validation_set must be (X, y) or (X, y, qid), got {type(given).__name__}")
         qid = given[2] if len(given) == 3 else None
@@ -347,7 +344,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return scale, self._rows(rows, scale, scorer, options)
 
     def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
-        """Return rows as a scorer takes them."""
         dtype, resident = next(scorer.parameters()).dtype, options.chunk_rows is None
         return Rows(
             rows[0], dtype=dtype, device=options.torch_device(), resident=resident, scale=scale, chosen=rows[-1]
@@ -382,7 +378,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return fit.best_index if mean > error else 0
 
     def _starts_elsewhere(self, loss: RankingLoss, options: FitOptions) -> bool:
-        """Return whether a fit starts from weights that are looked for first."""
         return not loss.convex and (self.scorer == "linear" or options.optimizer == "lbfgs")
 
     # scores
@@ -516,7 +511,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return FitOptions(**given)
 
     def _new_scorer(self, d: int) -> _Scorer:
-        """Return the scorer from which a fit starts."""
         if self.scorer == "linear":
             return LinearScorer(d)
         hidden, dropout = as_sequence("hidden", self._chosen("hidden"), "integers >= 1"), self._chosen("dropout")
@@ -543,7 +537,6 @@ def _rows_of(
 
 
 def _warn(fit: Fit) -> None:
-    """Warn that a fit ended before it had converged, and say why."""
     from sklearn.exceptions import ConvergenceWarning
 
     options, loss, steps = fit.options, fit.loss, f"stalled after {fit.index} steps"

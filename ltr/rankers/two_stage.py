@@ -88,6 +88,10 @@ _ROUNDING = 1e-12  # relative difference of the scores of networks in two progra
 class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
+    Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s`` for
+    s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries the threshold is that of the row's query,
+    and scores of different queries are not comparable.
+
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
             fitted, to a pandas frame where X is a frame with names (`ltr.rankers.estimators`).
@@ -132,6 +136,7 @@ class TwoStageRanker(Ranker):
         on new lists expect +0.00... dcg (90 %: -0.00... to +0.00...); chosen: base + 3 features, ... on the top 150
     """
 
+    _BY_LIST = True
     _TAKES_SINGLES = True
     _FITTED = ("base_", "exact_", "threshold_", "choice_")
     _NOT_COPIED = ("list_scores_",)
@@ -265,7 +270,6 @@ class TwoStageRanker(Ranker):
         return on_columns if on_columns and not alone else None
 
     def _check_constraints_of_base(self) -> None:
-        """Check that the base is known to satisfy the constraints on columns."""
         if (on_columns := self._weight_constraints()) is None:
             return
         if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
@@ -307,7 +311,6 @@ class TwoStageRanker(Ranker):
         return base
 
     def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
-        """Check that the base has an order, where the top of it is asked for."""
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -506,18 +509,8 @@ class TwoStageRanker(Ranker):
         """None: the score is not linear in the features."""
         check_is_fitted(self)
 
-    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
-
-        Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
-        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries the threshold is that of the row's
-        query, scores of different queries are not comparable, and `qid` has to be said.
-        """
-        qid = self._lists_for("decision_function", qid)
-        return self._scores(self._features(X), qid)
-
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
-        return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
+        return self._first_name, self._first_stage(features, qid)[0]
 
     @property
     def _first_name(self) -> str:
@@ -575,7 +568,6 @@ class TwoStageRanker(Ranker):
         return MetadataRouter(owner=self).add_self_request(self).add(base=self.base, method_mapping=fitting)
 
     def _exact_stage(self) -> ExactRanker:
-        """Return the exact stage, not yet fitted."""
         exact = self.exact
         if isinstance(exact, str | RankStatistic):
             return ExactRanker(exact)
@@ -609,23 +601,17 @@ class TwoStageRanker(Ranker):
 
     def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
         """Return base scores, the score from which each row is reranked, and the number of its query."""
-        if self.threshold_ is not None and qid is not None:
-            raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
-        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        # after a fit on one list the scores hold for any list
+        queries = None if qid is None or self.threshold_ is not None else checked_queries(qid, len(features))[0]
         one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
         scores = self.base_._scores_among(features, self._names, one if queries is None else queries)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
-        """Return the base score from which each row is reranked, (n,)."""
         return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
-    def _all_scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
-        return self._scores(features)
-
-    def _scores(self, features: Features, qid: ArrayLike | None = None) -> FloatArray:
-        scores, cuts, queries = self._first_stage(features, qid)
-        return self._merged(scores, cuts, features, queries)
+    def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
+        return self._placed(features, lists)[0]
 
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         return self._lists_for(method, qid)
@@ -655,8 +641,7 @@ class TwoStageRanker(Ranker):
         return np.where(top, lift + above, scores)
 
     def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
-        # after a fit on one list the scores hold for any list
-        scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
+        scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
     def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
@@ -689,7 +674,7 @@ class TwoStageRanker(Ranker):
 
         features, exact = np.array(values), self.exact_
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
-        scores = self.base_._scores_among(features, self._names, None if self.threshold_ is not None else queries)
+        scores = self._first_stage(features, queries)[0]
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
         places, base, note = self.base_._places(self._names), None, ""
         parts = self.base_._parts(features if places is None else features[:, places])
@@ -714,7 +699,6 @@ class TwoStageRanker(Ranker):
         return frame, seen, base, note
 
     def _form_of_base(self) -> Ranker:
-        """Return a ranker of this package that scores as the base does; TypeError where there is none."""
         try:
             return self.base_._saved_form()
         except TypeError as error:
@@ -748,7 +732,6 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
 
 
 def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:
-    """Return why the exact stage has no weights for these tops."""
     if exact.solution_ is not None:
         return "no weights are known to satisfy the side constraints"
     tops, one = (f"the top {len(labels)}", "class") if groups is None else ("the tops of the queries", "label each")

@@ -138,7 +138,6 @@ def _like_this(ranker: TwoStageRanker, share: float) -> TwoStageRanker:
 
 
 def _part_of_top(top_k: int | None, share: float) -> int | None:
-    """Return the length of the list to rerank among a share of the rows."""
     return None if top_k is None else max(2, round(top_k * share))
 
 

@@ -185,7 +185,6 @@ class Explanation:
         return found
 
     def _place(self, row: Hashable) -> int:
-        """Return the number of the row with an index."""
         places = np.flatnonzero(self.frame.index == row)
         if len(places) != 1:
             raise ValueError(
