@@ -189,13 +189,7 @@ class Ranker(BaseEstimator):
         """Return the scores of `decision_function`."""
         return self.decision_function(X, qid)
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of the statistic over the lists for which it is defined, NaN for none; larger is better.
 
         After a fit with queries `qid` has to be said. Weights weigh lists, whose values do not depend on them, except
@@ -318,15 +312,7 @@ class Ranker(BaseEstimator):
         rows, order = ranked_frame(self, X, features, qid)
         return rows.iloc[order]
 
-    def plot_list(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        *,
-        k: int | None = None,
-        title: str = "",
-    ) -> Figure:
+    def plot_list(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., *, k: int | None = None, title: str = "") -> Figure:
         """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
 
         Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the

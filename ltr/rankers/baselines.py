@@ -89,11 +89,7 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> LogisticRegressionRanker:
         """Learn the weights, from the arguments of `Ranker`; raise ValueError for constraints that leave none."""
         self._measure()

@@ -93,12 +93,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
     ) -> EstimatorRanker:
         """Fit the estimator, with the arguments of `Ranker`; labels that are whole numbers are passed on as integers.
 

@@ -41,13 +41,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import GivenDemands, OnTop, read_all_demands
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
-from ltr.rankers.demanded import (
-    DemandPrice,
-    not_met,
-    outcome_of,
-    refuse_settled,
-    solve_under,
-)
+from ltr.rankers.demanded import DemandPrice, not_met, outcome_of, refuse_settled, solve_under
 from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table, linear_scores
 from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels

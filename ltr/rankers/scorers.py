@@ -214,11 +214,7 @@ class Standardize(nn.Module):
 
     @classmethod
     def fit(
-        cls,
-        X: ArrayLike,
-        weight: FloatArray | None = None,
-        *,
-        rows: NDArray[np.int64] | None = None,
+        cls, X: ArrayLike, weight: FloatArray | None = None, *, rows: NDArray[np.int64] | None = None
     ) -> Standardize:
         """Learn the mean and the population standard deviation of each column of X, (n, d), from some or all rows.
 

@@ -32,15 +32,7 @@ from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, labels_a
 from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.statistics import RankStatistic
-from ltr.training import (
-    DeviceName,
-    OptimizerName,
-    PrecisionName,
-    ScaleName,
-    ScheduleName,
-    ScorerName,
-    defaults_of,
-)
+from ltr.training import DeviceName, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 from ltr.weight_constraints import Constrained, RankerKind
 
 __all__ = ["SurrogateRanker"]
