@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from time import perf_counter
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -49,6 +49,21 @@ _LAST_LAYER = ("weight", "bias", "output.weight", "output.bias")  # its paramete
 _Parameters = dict[str, torch.Tensor]
 _Scorer = LinearScorer | MLPScorer | AttentionScorer
 _Scale = Standardize | Quantiles
+
+
+class _Rows(NamedTuple):
+    """Features; labels, lists and weights of some of their rows, and the numbers of these, or None for all."""
+
+    X: Features
+    y: FloatArray
+    lists: IntArray | None = None
+    weights: FloatArray | None = None
+    chosen: IntArray | None = None
+
+    def part(self, chosen: NDArray[np.bool_]) -> _Rows:
+        """Return some of all rows, by a mask."""
+        lists, weights = (None if of_rows is None else of_rows[chosen] for of_rows in (self.lists, self.weights))
+        return _Rows(self.X, self.y[chosen], lists, weights, np.flatnonzero(chosen))
 
 
 @dataclass(eq=False, repr=False)
@@ -233,7 +248,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self.validation_ = None
         if held is not None:
             validation = self._validation(held, scale, scorer, self._options(groups))
-            self.validation_ = validation.mean(self._scores(held[0]))
+            self.validation_ = validation.mean(self._scores(held.X))
         return self
 
     @all_or_nothing
@@ -244,35 +259,32 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         loss = self._checked_loss()
         self._new_scorer(1)
         given = self._weighted_data(*data)  # type: ignore[arg-type]
-        features, labels, groups, weights = given.features, given.labels, given.lists, given.weights
+        rows = _Rows(given.features, given.labels, given.lists, given.weights)
         by_rank = isinstance(loss, LambdaLoss | SmoothStatisticLoss)
-        if by_rank and weights is not None and differ_in_lists(weights, groups):
+        if by_rank and rows.weights is not None and differ_in_lists(rows.weights, rows.lists):
             rule = "takes weights of queries only, the same for all rows of a qid, because positions count rows"
             raise ValueError(f"sample_weight: {loss.key} {rule}; pairwise losses take weights of rows")
-        options = self._options(groups)
+        options, decides = self._options(rows.lists), self._validates(loss, rows.lists)
         held: _Rows | None = None
-        kept: IntArray | None = None
         until = None
-        decides = self._validates(loss, groups)
         if validation_set is not None:
-            held = self._checked_set(validation_set, groups)
-        elif decides and (rows := self._held_out(given)) is not None:
-            parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
+            held = self._checked_set(validation_set, rows.lists)
+        elif decides and (chosen := self._held_out(given)) is not None:
             if self.scorer == "linear" and not loss.convex:
-                until = self._number_of_steps(loss, options, *parts)
+                until = self._number_of_steps(loss, options, rows.part(~chosen), rows.part(chosen))
             else:
-                (_, labels, groups, weights, kept), held = parts
-        scorer = self._new_scorer(features.shape[1])
-        scale, Z = self._scaled((features, labels, groups, weights, kept), scorer, options)
+                rows, held = rows.part(~chosen), rows.part(chosen)
+        scorer = self._new_scorer(rows.X.shape[1])
+        scale, Z = self._scaled(rows, scorer, options)
         if resume is not None:
             check_state(resume)
             scorer.load_state_dict(resume["scorer"])
         elif self._starts_elsewhere(loss, options):
-            scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
+            scorer.load_state_dict(self._best_start(scorer, loss, Z, rows, near=until is not None))
         validation = None
         if held is not None:
             validation = dataclasses.replace(self._validation(held, scale, scorer, options), decides=decides)
-        fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
+        fit = Fit(scorer, loss, Z, rows.y, options, rows.lists, rows.weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
@@ -324,41 +336,40 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
         features = self._features(given[0])
         labels, lists = labels_and_lists(given[1], qid, len(features))
-        return features, labels, lists, None, None
+        return _Rows(features, labels, lists)
 
     def _scaled(self, rows: _Rows, scorer: _Scorer, options: FitOptions) -> tuple[_Scale, Rows]:
         """Return the scaling learned from some rows, and these rows, scaled for a scorer."""
-        X, _, _, weights, chosen = rows
         if self._chosen("scale") == "standardize":
-            scale: _Scale = Standardize.fit(X, weights, rows=chosen)
+            scale: _Scale = Standardize.fit(rows.X, rows.weights, rows=rows.chosen)
         else:
-            scale = Quantiles.fit(X, rows=chosen)  # places, which weights do not move
+            scale = Quantiles.fit(rows.X, rows=rows.chosen)  # places, which weights do not move
         return scale, self._rows(rows, scale, scorer, options)
 
     def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
-        dtype, resident = next(scorer.parameters()).dtype, options.chunk_rows is None
-        return Rows(
-            rows[0], dtype=dtype, device=options.torch_device(), resident=resident, scale=scale, chosen=rows[-1]
-        )
+        given: dict[str, Any] = {
+            "device": options.torch_device(),
+            "resident": options.chunk_rows is None,
+            "chosen": rows.chosen,
+        }
+        return Rows(rows.X, dtype=next(scorer.parameters()).dtype, scale=scale, **given)
 
     def _validation(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Validation:
-        _, y, lists, weights, _ = rows
         statistic = RankStatistic.parse(self.statistic)
         # weights of positions fit lists of one length only, and short lists are all top
-        longest = len(y) if lists is None else int(np.bincount(lists).max())
+        longest = len(rows.y) if rows.lists is None else int(np.bincount(rows.lists).max())
         if statistic.length is not None or statistic.is_constant(longest):
             statistic = RankStatistic.parse("dcg")
         X = self._rows(rows, scale, scorer, options)
-        return Validation(X, y, lists, statistic, self.gain, weight=weights)
+        return Validation(X, rows.y, rows.lists, statistic, self.gain, weight=rows.weights)
 
     def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:
         """Return how many steps of a fit to a part of the rows are best for those held out."""
-        X, y, groups, weights, _ = part
-        scorer = self._new_scorer(X.shape[1])
+        scorer = self._new_scorer(part.X.shape[1])
         scale, Z = self._scaled(part, scorer, options)
-        scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, weights, near=True))
+        scorer.load_state_dict(self._best_start(scorer, loss, Z, part, near=True))
         validation = dataclasses.replace(self._validation(held, scale, scorer, options), start_counts=True)
-        fit = Fit(scorer, loss, Z, y, options=options, qid=groups, weight=weights, validation=validation)
+        fit = Fit(scorer, loss, Z, part.y, options, part.lists, part.weights, validation=validation)
         before = fit.validated()
         fit.run()
         fit.load_best()
@@ -453,15 +464,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self.validation_ = fitted["validation_"]
 
     def _best_start(
-        self,
-        scorer: _Scorer,
-        loss: RankingLoss,
-        Z: Rows,
-        y: FloatArray,
-        qid: IntArray | None,
-        weight: FloatArray | None,
-        *,
-        near: bool = False,
+        self, scorer: _Scorer, loss: RankingLoss, Z: Rows, rows: _Rows, *, near: bool = False
     ) -> _Parameters:
         """Return the parameters from which to minimise a loss that is not convex."""
         options = FitOptions(
@@ -471,7 +474,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
             own = copy.deepcopy(scorer)
             own.load_state_dict(start)
-            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid, weight=weight)
+            fit = Fit(own, loss, Z, rows.y, dataclasses.replace(options, max_steps=steps), rows.lists, rows.weights)
             fit.run()
             return fit
 
@@ -515,17 +518,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
                 scorer = AttentionScorer(d, hidden, self.blocks, self.heads, dropout)
         # L-BFGS needs the digits, mini-batches do not
         return scorer if self._chosen("optimizer") == "lbfgs" else scorer.float()
-
-
-_Rows = tuple[Features, FloatArray, IntArray | None, FloatArray | None, IntArray | None]
-"""Features; labels, lists and weights of some of their rows, and the numbers of these, or None for all."""
-
-
-def _rows_of(
-    X: Features, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
-) -> _Rows:
-    lists, of_rows = None if groups is None else groups[chosen], None if weights is None else weights[chosen]
-    return X, y[chosen], lists, of_rows, np.flatnonzero(chosen)
 
 
 def _warn(fit: Fit) -> None:
