@@ -48,6 +48,7 @@ __all__ = ["EstimatorRanker", "make_ranker"]
 _CARD = "ltr.cards:CardRanker(max_questions=3)"  # which takes a fraction of a second to find
 _SCORING = ("decision_function", "predict_proba", "predict")
 _AFFINE = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SelectKBest", "StandardScaler", "VarianceThreshold")
+_MANY_ROWS = 5_000  # that trees score faster once they are read
 _MOST_COLUMNS = 1000  # up to which the weights of a pipeline are computed
 
 
@@ -283,7 +284,8 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         return scores
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
-        unread = self._has_trees and "_read" not in vars(self)  # reading trees takes longer than a few scores
+        # reading trees takes longer than a few scores
+        unread = self._has_trees and "_read" not in vars(self) and len(features) < _MANY_ROWS
         if not unread and self.form_ is not None:
             return self.form_._all_scores(features, lists)
         with _as_value_error(f"{self._class_name} cannot score rows"):
