@@ -125,7 +125,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         """
         ranker, own = cls(model), known_names(model)
         if own is None and not hasattr(model, "n_features_in_"):  # it does not say what it was fitted to
-            own = names
+            own = None if names is None else list(names)
         elif own is not None and names is not None:  # LightGBM writes _ for spaces
             spelled = {name.replace(" ", "_"): name for name in names} | {name: name for name in names}
             own = [spelled.get(name, name) for name in own]

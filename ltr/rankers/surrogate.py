@@ -62,7 +62,8 @@ class _Rows(NamedTuple):
 
     def part(self, chosen: NDArray[np.bool_]) -> _Rows:
         """Return some of all rows, by a mask."""
-        lists, weights = (None if of_rows is None else of_rows[chosen] for of_rows in (self.lists, self.weights))
+        lists = None if self.lists is None else self.lists[chosen]
+        weights = None if self.weights is None else self.weights[chosen]
         return _Rows(self.X, self.y[chosen], lists, weights, np.flatnonzero(chosen))
 
 
