@@ -206,7 +206,6 @@ def _complete(estimator: Estimator, given: set[str], seed: int) -> None:
 
 
 def _parts(estimator: Estimator) -> Iterator[Any]:
-    """Yield an estimator and the estimators that are its parameters."""
     yield estimator
     if hasattr(estimator, "get_params"):
         yield from (
@@ -225,10 +224,7 @@ def _library(estimator: Estimator) -> str:
 
 
 def _ignored(estimator: Estimator) -> set[str]:
-    """Return the options that a booster ignores, which it says when it is fitted only: here to four rows.
-
-    Raises ValueError for an option that it knows and whose value it does not.
-    """
+    """Return the options that a booster ignores, which it says when it is fitted only: here to four rows."""
     library = _library(estimator)
     if not library:
         return set()
@@ -253,6 +249,5 @@ def _ignored(estimator: Estimator) -> set[str]:
 
 
 def _first_line(error: Exception) -> str:
-    """Return an error as a short text: its first line with words."""
     lines = (_PLACE.sub("", line.strip()) for line in str(error).splitlines())
     return next(filter(None, lines), type(error).__name__)[:300]

@@ -42,10 +42,8 @@ def in_batch(
     """Return scores, labels and mask of lists in which every query has all documents of a batch.
 
     The documents of other queries have label 0. With `ltr.losses.SoftmaxLoss` this is the softmax with in-batch
-    negatives, also known as multiple negatives ranking or InfoNCE.
-
-    Popular documents are in more batches. Subtracting the logarithm of a document's sampling probability from its score
-    corrects for that (the logQ correction): the gradient of the softmax is that of the weights 1 / q.
+    negatives, also known as multiple negatives ranking or InfoNCE. Subtracting the logarithm of a document's sampling
+    probability from its score (the logQ correction) corrects for popular documents, which are in more batches.
 
     Source: Yi et al., *Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations* (2019).
 

@@ -67,11 +67,10 @@ def ranked_list_figure(
 ) -> Figure:
     """Draw a list in one or two orders, as strips of labels, and the positives that the first rows of each hold.
 
-    Of many lists, a place has the share of them with a positive there.
-
     Args:
         title: name of the list, such as "training set".
-        before: 1 for a positive and 0 for a negative, from the top of the list, ordered by the base ranker, shape (n,).
+        before: 1 for a positive and 0 for a negative, from the top of the list, ordered by the base ranker, shape (n,);
+            of many lists, the share of them with a positive there.
         after: the same after reranking, shape (n,); None for a picture of one order.
         reranked: number of reranked positions.
         base: name of the base ranker.
@@ -148,9 +147,7 @@ def draw_trace(axes: Axes, seconds: Sequence[float] | FloatArray, incumbent: Flo
 def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Figure:
     """Draw the search for the best weights: how the best value known rises and the bound falls.
 
-    Args:
-        title: what to write above.
-        points: seconds, best value and bound, ascending in time; values that are not finite are left out.
+    `points` are seconds, best value and bound, ascending in time; values that are not finite are left out.
     """
     drawn = [point for point in points if math.isfinite(point[1]) and math.isfinite(point[2])]
     figure = canvas(3.0)
@@ -191,11 +188,9 @@ def intervals_figure(
 
 
 def front_figure(names: tuple[str, str], points: Sequence[tuple[float, float, float]]) -> Figure:
-    """Draw the front of two statistics: the values of its points, and bounds where they are not proven.
+    """Draw the front of two statistics, whose `names` are that of the one drawn upwards first.
 
-    Args:
-        names: names of the first statistic, drawn upwards, and of the second.
-        points: second value, first value and bound of the first, for each point.
+    `points` are second value, first value and bound of the first, which is drawn where it is not proven.
     """
     second, first, bound = np.array(points, dtype=np.float64).reshape(-1, 3).T
     with fonts():

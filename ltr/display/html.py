@@ -17,10 +17,7 @@ def number(value: float) -> str:
 
 
 def fact_table(
-    title: str,
-    facts: Mapping[str, object],
-    weights: Sequence[tuple[str, float, float]] = (),
-    heading: str = "",
+    title: str, facts: Mapping[str, object], weights: Sequence[tuple[str, float, float]] = (), heading: str = ""
 ) -> str:
     """Return a table of facts, and below it the largest weights as bars.
 

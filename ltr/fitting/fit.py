@@ -5,19 +5,15 @@ linear scorer it is l2-strongly convex in the weights, so that
 
     objective(w) - optimum  <=  ||gradient||² / (2 l2)
 
-is known at every step; a fit has converged when that `Step.gap` is at most ``tolerance * |objective|``.
-Losses of pairs do not depend on the bias; for the pointwise loss, whose bias is free, the gap is an estimate.
+is known at every step; a fit has converged when that `Step.gap` is at most ``tolerance * |objective|``. For the
+pointwise loss, whose bias is free, the gap is an estimate.
 
 *Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. It is given a sequence of smooth
 losses instead (`ltr.fitting.smoothing`) until the gap of the true hinge, with its slack to the smooth one, closes.
 Logged objectives and losses are always those of the true loss.
 
 *Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
-that many rows at a time are on the device; everything else takes a few numbers per row.
-
-*Validation.* With a `Validation` the statistic of the rows held out is measured after each step. If it decides, the
-best step is the one with the largest statistic, and the fit ends when `FitOptions.patience` steps have brought no
-larger one.
+that many rows at a time are on the device.
 """
 
 from __future__ import annotations
@@ -76,8 +72,8 @@ class Step:
 
     Attributes:
         objective, loss: loss plus penalty on all rows after the step, and the loss alone.
-        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With
-            Adam and validation that of the last mini-batch, because nothing else asks for all rows.
+        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With Adam
+            and validation that of the last mini-batch, because nothing else asks for all rows.
         seconds: wall time of the fit so far, over all its resumptions.
         gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
             loss that is not convex, it only estimates the improvement left nearby.
@@ -120,9 +116,9 @@ class Fit:
         index, seconds: number of steps done, and wall time so far, over all resumptions.
         best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
             largest statistic; `best_index`, `best_objective` and `best_validation` describe it.
-        stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even
-            steepest descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or
-            after `until` steps), ``"max_steps"``.
+        stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even steepest
+            descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or after
+            `until` steps), ``"max_steps"``.
 
     Raises:
         ValueError: an argument that breaks its rule; dropout with L-BFGS, which needs the same objective at each call.
@@ -237,7 +233,6 @@ class Fit:
         return self._validation.values(self._scores_held())
 
     def _scores_held(self) -> NDArray[np.float64]:
-        """Return the scores of the rows held out for the current parameters."""
         assert self._validation is not None
         rows, ids = self._validation.X, self._validation.qid
         assert isinstance(rows, Rows)
@@ -359,7 +354,6 @@ class Fit:
         return step
 
     def _go_on_with(self, smoothed: Smoothing) -> None:
-        """Continue with another smoothed hinge from the current parameters."""
         self._smoothed = smoothed
         self._restarted = False
         self._optimizer = self._new_optimizer()
@@ -498,7 +492,6 @@ def check_state(state: object) -> None:
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
-    """Check the types of the arguments, and that they can be combined."""
     for name, value, kind, allowed in (
         ("scorer", scorer, nn.Module, "a torch module"),
         ("loss", loss, nn.Module, "a loss, its name or a torch module"),

@@ -1,8 +1,8 @@
 """The observations of a fit: features, labels and lists, losses, and mini-batches.
 
 *Mini-batches* consist of items, with every class in each, or of whole lists. The mean over the positive-negative pairs
-of a batch of items estimates the mean over all pairs without bias, because each class is sampled uniformly. Losses that
-are not means over pairs (the P-norm push) are estimated with a bias that vanishes as batches grow.
+of a batch of items estimates the mean over all pairs without bias. Losses that are not means over pairs (the P-norm
+push) are estimated with a bias that vanishes as batches grow.
 """
 
 from __future__ import annotations
@@ -80,9 +80,10 @@ class Labelled:
     """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
 
     The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk` rows. Weights of rows weigh
-    the lists and the rows in each, as `ltr.lists` says. The mean over some lists is then ``sum of V_q L_q / (number of
-    these lists * mean of V_q over all lists)``, which for all lists is the weighted mean, and for those of a mini-batch
-    estimates it without bias. A loss of an unknown kind gets the weights of rows as they are.
+    the lists and the rows in each, as `ltr.lists` says. The mean over some lists is then
+    ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the weighted mean,
+    and for those of a mini-batch estimates it without bias. A loss of an unknown kind gets the weights of rows as they
+    are.
     """
 
     def __init__(
@@ -171,11 +172,6 @@ def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) 
 
     Return at most so many blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and
     its number of lists.
-
-    Examples:
-        >>> blocks = lists_in_blocks(rows_of_lists(np.array([5, 7, 5, 7, 9])), 2)
-        >>> [(rows.tolist(), count) for rows, count in blocks]
-        [([0, 2], 1), ([1, 3, 4], 2)]
     """
     ends = np.cumsum([len(rows) for rows in groups])
     count = max(1, min(int(ends[-1]) // chunk, len(groups), most))
@@ -247,13 +243,8 @@ def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
     """Deal the items of one list into batches of about `size` with about the same share of every class.
 
-    Items in random order within their class are dealt out in turn. A batch that would have a single class
-    (if a class has fewer items than there are batches) gets one random item of another class as well.
-
-    Examples:
-        >>> batches = item_batches(np.array([1.0, 0.0, 0.0, 0.0, 1.0, 0.0]), 3, np.random.default_rng(0))
-        >>> [sorted(b.tolist()) for b in batches]
-        [[0, 1, 2], [3, 4, 5]]
+    Items in random order within their class are dealt out in turn. A batch that would have a single class (if a class
+    has fewer items than there are batches) gets one random item of another class as well.
     """
     count = -(-len(labels) // size)
     order = generator.permutation(len(labels))
@@ -271,11 +262,6 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
 
     The lists in their order, from a random one on, are cut into runs of as many lists as there are batches, and each
     batch gets one of every run, at random; the last run may be shorter. Lists in a batch keep their order.
-
-    Examples:
-        >>> groups = [np.array([0, 2]), np.array([1]), np.array([3])]
-        >>> [b.tolist() for b in list_batches(groups, 2, np.random.default_rng(0))]
-        [[0, 2, 1], [3]]
     """
     count = -(-len(groups) // size)
     dealt = np.concatenate([generator.permutation(count) for _ in range(0, len(groups), count)])[: len(groups)]
@@ -285,5 +271,4 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
 
 
 def _plain(values: ArrayLike) -> ArrayLike:
-    """Return a tensor as an array, anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values

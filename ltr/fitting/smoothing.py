@@ -88,16 +88,7 @@ class _PairSum(PairwiseLoss):
 class HuberHinge:
     """The Huberised hinge plus ``width / 8``, from sums without pairs.
 
-    Args:
-        loss: the hinge loss, whose reductions are used.
-        width: mu, greater than 0.
-
-    Examples:
-        >>> from ltr.losses import PairwiseHingeLoss
-        >>> hinge = HuberHinge(PairwiseHingeLoss(), 1.0)
-        >>> scores, labels = torch.tensor([0.75, 0.0]), torch.tensor([1, 0])  # u = 0.25, α* = 0.75
-        >>> hinge(scores, labels).item(), hinge.slack(scores, labels).item()
-        (0.28125, 0.0625)
+    `loss` is the hinge loss, whose reductions are used, and `width` is mu, greater than 0.
     """
 
     multipliers: None = None
@@ -150,8 +141,8 @@ class HingePairs:
     ) -> HingePairs:
         """Return the pairs of labels (n,) within each list: the rows of one of `groups`, or all rows if None.
 
-        They are on the device of `like`, and shares have its dtype. Of weights of rows, those relative to the weight of
-        their list, if there are such, count.
+        They are on the device of `like`, and shares have its dtype. Weights of rows count relative to those of their
+        lists.
         """
         lists = [np.arange(len(labels))] if groups is None else groups
         of_lists = np.ones(len(lists)) if list_weight is None else np.array([list_weight[rows[0]] for rows in lists])
@@ -225,13 +216,7 @@ Smoothing = HuberHinge | SmoothedHinge
 
 @dataclass(frozen=True)
 class Band(PairFunction):
-    """A pair function that is 0 outside ``|v| < 1``.
-
-    Examples:
-        >>> band = Band(0.5, below=(1.0, 1.0, 0.0), above=(1.0, -1.0, 0.0))  # 1 - |v|
-        >>> band(torch.tensor([0.25, 0.5, 0.75, 1.0, 1.25, 2.0])).tolist()
-        [0.0, 0.0, 0.5, 1.0, 0.5, 0.0]
-    """
+    """A pair function that is 0 outside ``|v| < 1``."""
 
     half: float  # h, greater than 0
     below: Quadratic  # the function for v in (-1, 0)

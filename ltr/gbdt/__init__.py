@@ -11,9 +11,8 @@ where                              how
 ``xgboost.XGBRanker``              ``XGBRanker(callbacks=[objective("ranknet").callback()])``; it takes no function
 =================================  ==================================================================================
 
-*Early stopping.* LightGBM stops at the first of all its metrics that no longer improves, and an LGBMRanker adds
-``ndcg@1`` to ``ndcg@5`` by itself unless it is told ``metric="None"``, as above. XGBoost stops by the last one:
-``disable_default_eval_metric=True`` leaves out its own.
+*Early stopping.* LightGBM stops at the first of all its metrics that no longer improves; ``metric="None"`` leaves out
+its own. XGBoost stops by the last one: ``disable_default_eval_metric=True`` leaves out its own.
 
 The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, ``qid`` or ``group`` of an XGBoost
 DMatrix. Data without either are one list.
@@ -24,8 +23,7 @@ weights: ``objective("logistic")`` is the booster's own binary objective. With `
 itself, a sum over the lists.
 
 *The top.* With ``objective(loss, top=k)`` only those pairs of a pairwise loss count of which a row stands among the
-first k of its list at the scores of the round, as in LightGBM's ``lambdarank_truncation_level`` and XGBoost's
-``lambdarank_pair_method="topk"``. They are all pairs less the pairs of the other rows: two near-linear sums.
+first k of its list at the scores of the round: all pairs less the pairs of the other rows, two near-linear sums.
 
 *Weights.* Weights of rows are weights of the lists, and weights of the rows in each list, as in `ltr.lists`. A weight
 for each list, XGBoost's form, is the same as that weight for each of its rows.
@@ -69,8 +67,8 @@ def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) ->
     """Return a loss as a custom objective of LightGBM or XGBoost.
 
     Args:
-        loss: the loss or its name, such as ``"ranknet"``, ``"lambda(statistic=dcg@10)"`` or
-            ``"p_norm_push(p=4)"``; see `ltr.losses.parse_loss`.
+        loss: the loss or its name, such as ``"ranknet"`` or ``"lambda(statistic=dcg@10)"``; see
+            `ltr.losses.parse_loss`.
         top: of a pairwise loss, count only pairs of which at least one row is among the first `top` of its list at the
             present scores, >= 1; rows that tie with the last of them are, too. None counts all pairs. Measures of the
             top of the list, such as NDCG@10, often gain by it; 30 is LightGBM's own choice.
@@ -233,8 +231,6 @@ def _is_dmatrix(data: object) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The rows of a booster's data, list by list."""
-
     scores: Tensor  # float64, (rows,)
     labels: Tensor  # float64, (rows,)
     sizes: Tensor  # of the lists, int64, (lists,)

@@ -189,13 +189,7 @@ class Ranker(BaseEstimator):
         """Return the scores of `decision_function`."""
         return self.decision_function(X, qid)
 
-    def score(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        sample_weight: ArrayLike | None = None,
-    ) -> float:
+    def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
         """Return the mean of the statistic over the lists for which it is defined, NaN for none; larger is better.
 
         After a fit with queries `qid` has to be said. Weights weigh lists, whose values do not depend on them, except
@@ -318,15 +312,7 @@ class Ranker(BaseEstimator):
         rows, order = ranked_frame(self, X, features, qid)
         return rows.iloc[order]
 
-    def plot_list(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: Qid = ...,
-        *,
-        k: int | None = None,
-        title: str = "",
-    ) -> Figure:
+    def plot_list(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., *, k: int | None = None, title: str = "") -> Figure:
         """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
 
         Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the
@@ -566,11 +552,7 @@ class Ranker(BaseEstimator):
         return self._names or [f"x{j}" for j in range(self.n_features_in_)]
 
     def _places(self, names: Sequence[str] | None) -> IntArray | None:
-        """Return where the columns of the fit are among columns of these names, (d,).
-
-        None where they are these in this order, or go by their position because one side has no names. Raises
-        ValueError for a column of the fit that is missing.
-        """
+        """Return where the columns of the fit are among columns of these names, (d,)."""
         own = self._names
         if own is None or names is None or own == list(names):
             return None
@@ -634,10 +616,7 @@ class Ranker(BaseEstimator):
         return None if isinstance(qid, EllipsisType) else qid
 
     def _form(self) -> Ranker:
-        """Return a ranker that scores features as this one does, for it may take tables as they are.
-
-        Raises TypeError for a ranker that asks for more than numbers.
-        """
+        """Return a ranker that scores features as this one does, for it may take tables as they are."""
         return self
 
     def _saved_form(self) -> Ranker:

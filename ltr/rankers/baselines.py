@@ -61,15 +61,14 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
-    features. `C` is scikit-learn's: a large one, the default, regularises next to nothing. (The `C` of `ExactRanker`, a
-    price of weights, is another one.) Rows with the lowest label are the negative class, all others the positive one,
-    and the list of a row makes no difference.
+    features. `C` is scikit-learn's: a large one, the default, regularises next to nothing. Rows with the lowest label
+    are the negative class, all others the positive one, and the list of a row makes no difference.
 
     Args:
         C: inverse strength of the regularisation, > 0; ``"auto"`` takes whichever of 0.01, 0.1, 1 and 10 has the
             largest likelihood of rows held out, in five folds of at most 10,000 rows.
-        standardize: whether `fit` divides each column by its standard deviation first, which changes what the
-            regularisation penalises. Constant columns get the weight 0.
+        standardize: whether `fit` divides each column by its standard deviation first. Constant columns get the weight
+            0.
         max_iter: most iterations of the solver (L-BFGS), >= 1.
         signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, on the weights of raw columns,
             see `ltr.rankers.constrained`.
@@ -79,12 +78,6 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
         coef_, intercept_: weights on the raw features, (d,), and score of a row of zeros.
         center_: mean of each column over the training rows, (d,).
         C_, n_iter_: the C of the fit, and iterations done.
-
-    Examples:
-        >>> X, y = [[0.0, 5.0], [1.0, 5.0], [2.0, 5.0], [3.0, 5.0]], [0, 1, 0, 1]
-        >>> ranker = LogisticRegressionRanker().fit(X, y)
-        >>> bool(ranker.coef_[0] > 0), float(ranker.coef_[1])
-        (True, 0.0)
     """
 
     _FITTED = ("coef_", "intercept_", "center_", "n_iter_")
@@ -96,11 +89,7 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> LogisticRegressionRanker:
         """Learn the weights, from the arguments of `Ranker`; raise ValueError for constraints that leave none."""
         self._measure()
@@ -197,11 +186,8 @@ class RankBoostRanker(Scored, Ranker):
 
     Examples:
         >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-        >>> ranker = RankBoostRanker(rounds=2, step="exact").fit(X, y)
-        >>> ranker.losses_.round(4).tolist()
+        >>> RankBoostRanker(rounds=2, step="exact").fit(X, y).losses_.round(4).tolist()
         [1.0, 0.75, 0.5625]
-        >>> ranker.decision_function([[0.5], [3.5]]).round(4).tolist()
-        [0.0, 1.3863]
     """
 
     _FITTED = ("features_", "cuts_", "alphas_", "losses_")
@@ -324,10 +310,6 @@ class ScoreColumn(Scored, Ranker):
 
     Attributes:
         index_: index of the column.
-
-    Examples:
-        >>> ScoreColumn(1).fit([[0.0, 3.0], [1.0, 2.0]], [1, 0]).predict([[5.0, 7.0]]).tolist()
-        [7.0]
     """
 
     _FITTED = ("index_",)
@@ -424,8 +406,7 @@ def candidate_cuts(column: FloatArray, limit: int | None) -> FloatArray:
 def best_cut(cells: list[IntArray], sizes: list[int], signed: FloatArray) -> tuple[int, int, float]:
     """Return feature, cut and r of the weak ranker with the largest |r|, the first of equals; r is 0 without a cut.
 
-    Each row has a cell of each feature, and `signed`, (n,), is v_i of the positives and -u_k of the negatives: they sum
-    to 0, so that r of a cut, the sum above it, is minus the sum up to it.
+    Each row has a cell of each feature, and `signed`, (n,), is v_i of the positives and -u_k of the negatives.
     """
     best = (0, 0, 0.0)
     for j, (cell, size) in enumerate(zip(cells, sizes, strict=True)):

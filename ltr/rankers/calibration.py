@@ -1,16 +1,15 @@
 r"""The chance of a hit, a label above 0, by the score of a ranker.
 
-A ranker's scores order rows and are on no scale. A `Calibration` is a nondecreasing map from scores to the share of
-hits that rows of such scores have. It is learnt from *out-of-fold* scores, which come from rankers that have not seen
-the rows: on its own training rows a ranker looks better than it is.
+A `Calibration` is a nondecreasing map from scores to the share of hits that rows of such scores have. It is learnt from
+*out-of-fold* scores, which come from rankers that have not seen the rows.
 
 *Rule.* Isotonic regression where there are at least `ISOTONIC_FROM` hits and as many misses, Platt's sigmoid otherwise.
 The number is measured: on other rows mean log loss is least for numbers from 50 to 200.
 
-*Isotonic regression* pools neighbouring scores into plateaus, within which the share of hits does not rise. A plateau
-of n rows with h hits gets the chance (h + r) / (n + 1), r the share of hits among all rows: one row of average chance
-is added to it, so that no chance is 0 or 1. Small plateaus which that puts out of order are pooled once more. Between
-plateaus the chance is linear in the score, and beyond the smallest and the largest score it is constant.
+*Isotonic regression* pools neighbouring scores into plateaus. A plateau of n rows with h hits gets the chance
+(h + r) / (n + 1), r the share of hits among all rows, so that no chance is 0 or 1. Small plateaus which that puts out
+of order are pooled once more. Between plateaus the chance is linear in the score, and beyond the smallest and the
+largest score it is constant.
 
 *Platt's sigmoid* is 1 / (1 + exp(-(a + b score))) with b >= 0, fitted by maximum likelihood to the targets
 (N+ + 1) / (N+ + 2) for the N+ hits and 1 / (N- + 2) for the N- misses. Chances are held between these two.
@@ -65,11 +64,6 @@ class Calibration:
             of independent rows with as much information.
         support: what the chances rest on: the number of rows of the plateau of each knot, (m,); of a sigmoid, the
             variance of its intercept, their covariance, and the variance of its slope, (3,).
-
-    Examples:
-        >>> calibration = fit_calibration([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [0, 0, 1, 0, 1, 1])
-        >>> calibration.kind, calibration.rows, calibration([0.0, 2.5, 5.0]).round(2).tolist()
-        ('sigmoid', 6.0, [0.21, 0.5, 0.79])
     """
 
     kind: Kind
@@ -97,9 +91,8 @@ class Calibration:
     def rows_behind(self, scores: ArrayLike) -> float:
         """Return how many out-of-fold rows the mean chance of rows with these scores rests on.
 
-        It is as exact as the share of hits among so many rows: m (1 - m) / v, with m the mean chance and v its variance
-        as an estimate. That of a sigmoid is known to first order by the Fisher information of its fit, that of a
-        plateau of n rows is p (1 - p) / n.
+        It is m (1 - m) / v, with m the mean chance and v its variance as an estimate: by the Fisher information of the
+        fit of a sigmoid, and p (1 - p) / n for a plateau of n rows.
         """
         given = _finite("scores", scores).ravel()
         if len(given) == 0:
@@ -126,15 +119,9 @@ class Calibration:
     def reliability(self, scores: ArrayLike, labels: ArrayLike, bins: int = 10) -> pd.DataFrame:
         """Return how the chances of rows that nothing was learned from agree with their labels, as a frame.
 
-        Each row is one of so many bins of about as many rows; rows of one chance stay together. It has ``predicted``,
-        the mean chance; ``observed``, the share of hits; ``rows``; ``low`` and ``high``, Wilson's 95 % interval.
-
-        Examples:
-            >>> scores = np.arange(100.0)
-            >>> labels = np.random.default_rng(0).random(100) < scores / 100
-            >>> table = fit_calibration(scores, labels).reliability(scores, labels, bins=2)
-            >>> table[["observed", "rows"]].values.tolist()
-            [[0.26, 50.0], [0.7, 50.0]]
+        Each row is one of so many bins of about as many rows; rows of one chance stay together. The columns are
+        ``predicted``, the mean chance; ``observed``, the share of hits; ``rows``; ``low`` and ``high``, Wilson's 95 %
+        interval.
         """
         import pandas as pd
 
@@ -238,8 +225,7 @@ def predictive_interval(probabilities: ArrayLike, rows_behind: float, level: flo
     """Return how many hits to expect among rows with these chances, and between which numbers they will lie.
 
     The number of hits among K rows is beta-binomial: the true share of hits has Jeffreys' posterior of the mean chance
-    m seen on s = `rows_behind` rows, Beta(m s + 1/2, (1 - m) s + 1/2), and given the share the number is binomial. The
-    binomial takes the rows as alike; where their chances differ much, the interval is a little too wide.
+    m seen on s = `rows_behind` rows, Beta(m s + 1/2, (1 - m) s + 1/2), and given the share the number is binomial.
 
     Args:
         probabilities: calibrated chances of a hit, (K,), in [0, 1].
@@ -252,8 +238,6 @@ def predictive_interval(probabilities: ArrayLike, rows_behind: float, level: flo
     Examples:
         >>> predictive_interval([0.3] * 20, rows_behind=100)
         (6.0, 3, 10)
-        >>> predictive_interval([0.3] * 20, rows_behind=10)
-        (6.0, 1, 12)
     """
     chances = _finite("probabilities", probabilities)
     if chances.ndim != 1 or ((chances < 0) | (chances > 1)).any():
@@ -324,7 +308,6 @@ def _sigmoid(values: FloatArray, sizes: FloatArray, hits: FloatArray) -> tuple[F
 
 
 def _rows(scores: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return scores and which rows are hits, checked, both (n,)."""
     given, found = _finite("scores", scores), _finite("labels", labels)
     if given.ndim != 1 or given.shape != found.shape or len(given) == 0:
         raise ValueError(f"scores and labels must be two vectors of one length, got {given.shape} and {found.shape}")

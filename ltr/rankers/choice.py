@@ -7,27 +7,23 @@ statistic of its list less that of the base, averaged over the repeats. Where pa
 other rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held
 out as well.
 
-*Rows in time.* With times of the rows nothing is learned from later rows to rank earlier ones. The rows are cut into
-``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a base that learned from the blocks
-before it, and by corrections that learned from those of these rows that have a base score out of fold. The first block
-has none, so the comparison is of the blocks from the third on.
+*Rows in time.* The rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a
+base that learned from the blocks before it, and by corrections that learned from those of these rows that have a base
+score out of fold. The first block has none, so the comparison is of the blocks from the third on.
 
 *Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
 
-*Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``, the one that
-`ExactRanker.fit` maximises: ranks count rows, and each row's gain counts v_i times. The mean over several lists is the
-weighted one of `ltr.lists`, with the relative weights of the rows in each list.
+*Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``: ranks count
+rows, and each row's gain counts v_i times. The mean over several lists is the weighted one of `ltr.lists`.
 
 *The rule.* Take the candidate with the largest gain, and keep the base unless that gain exceeds its standard deviation
 times `BAR`, or `HIGH_BAR` where the base is not linear in the features: such a base has rarely left a linear correction
-anything to gain, and where the true gain is small, a low bar lets through little but errors of its estimate.
+anything to gain.
 
-*What to expect.* The largest of several noisy gains is more often overrated than underrated. So the gain g is shrunk
-towards 0, which is the gain where no feature predicts the labels: with s its standard deviation under resampling of the
-rows (of the groups or queries, where there are any), the expected gain is ``g · g² / (g² + 2 s²)``, the mean of the
-posterior under a normal prior around 0, with g² in place of the variance of the prior and 2 s² in place of that of the
-noise. The factor 2 is measured: with it, promise and gain agree (`docs/payoff.md`). The gain on a new list of this size
-varies from list to list as much as its estimate does, so its 90 % interval is ``expected gain ± 1.645 sqrt(2) s``.
+*What to expect.* The largest of several noisy gains is more often overrated than underrated. So the gain g with
+standard deviation s under resampling is shrunk to ``g · g² / (g² + 2 s²)``, the mean of the posterior under a normal
+prior around 0; the factor 2 is measured (`docs/payoff.md`). The gain on a new list of this size varies as much as its
+estimate does, so its 90 % interval is ``expected gain ± 1.645 sqrt(2) s``.
 """
 
 from __future__ import annotations
@@ -47,9 +43,8 @@ from scipy.stats import rankdata
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from ltr.data.times import blocks_of
-from ltr.fitting.validation import nothing_to_rank, units_and_strata
+from ltr.fitting.validation import nothing_to_rank, units_and_strata, values_of_lists
 from ltr.lists import numbered, split_weights, weights_by_row
-from ltr.metrics import normalized_rank_statistic, rank_statistic
 from ltr.metrics.ranked import Ties
 from ltr.rankers.inputs import LabelledRows
 from ltr.ranks import GainName, weighted_labels
@@ -91,14 +86,7 @@ Result = TypeVar("Result")
 
 
 class Shared(Generic[Key, Result]):
-    """Results that so many callers need each, computed by whichever comes first and forgotten after the last.
-
-    Examples:
-        >>> squares = Shared(lambda x: print("computing") or x * x)
-        >>> squares(3), squares(3)
-        computing
-        (9, 9)
-    """
+    """Results that so many callers need each, computed by whichever comes first and forgotten after the last."""
 
     def __init__(self, compute: Callable[[Key], Result], callers: int = 2) -> None:
         self._compute, self._callers, self._lock = compute, callers, threading.Lock()
@@ -138,8 +126,8 @@ class Choice:
     Attributes:
         gains, deviations: mean gain of each candidate over the base on inner lists as long as the training list, and
             its standard deviation under resampling, by name.
-        expected, low, high: gain to expect on a new list like the training list, shrunk by what chance alone gives, and
-            its 90 % interval; 0 where the base is kept.
+        expected, low, high: gain to expect on a new list like the training list, and its 90 % interval; 0 where the
+            base is kept.
         list_gain: gain over the base of the best weights known on the training list itself; None if unknown.
         what: the chosen ranker in words.
         similar: number of groups of similar rows that were kept together without being asked for; None if none were.
@@ -214,12 +202,7 @@ class Choice:
 
 
 def shrunk(gain: float, deviation: float) -> float:
-    """Return the gain that is to be expected where a gain was estimated with that standard deviation.
-
-    Examples:
-        >>> [shrunk(gain, 1.0) for gain in (0.0, 1.0, 3.0)]
-        [0.0, 0.3333333333333333, 2.4545454545454546]
-    """
+    """Return the gain to be expected where a gain was estimated with that standard deviation, see the module."""
     return gain**3 / (gain**2 + 2 * deviation**2) if gain != 0 else 0.0
 
 
@@ -271,10 +254,8 @@ def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[
     before it.
 
     Examples:
-        >>> rows = LabelledRows(np.zeros((12, 1)), np.tile([1.0, 0.0], 6))
-        >>> len(folds_of(rows, seed=0, repeats=2))
-        10
-        >>> for fold in folds_of(dataclasses.replace(rows, times=np.repeat(np.arange(6), 2)), seed=0)[:2]:
+        >>> rows = LabelledRows(np.zeros((12, 1)), np.tile([1.0, 0.0], 6), times=np.repeat(np.arange(6), 2))
+        >>> for fold in folds_of(rows, seed=0)[:2]:
         ...     print(fold.train, fold.held)
         [0 1] [2 3]
         [0 1 2 3] [4 5]
@@ -341,11 +322,6 @@ def labels_in_lists(
     """Return labels whose gains are multiplied by the rows' relative weights, and the weight of each row's list.
 
     A single list has no weight: its rows have their own.
-
-    Examples:
-        >>> labels, weights, lists = np.array([1.0, 0, 1, 0]), np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1])
-        >>> [found.tolist() for found in labels_in_lists(labels, weights, lists, "linear")]
-        [[1.0, 0.0, 2.0, 0.0], [2.0, 2.0, 3.0, 3.0]]
     """
     if weights is None or lists is None:
         return weighted_labels(labels, weights, gain), None
@@ -356,12 +332,7 @@ def labels_in_lists(
 def _lists(
     results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[Fold], candidates: int, n: int, seed: int
 ) -> Iterator[tuple[FloatArray, IntArray, np.random.Generator]]:
-    """Return, for each repeat, the places of its held-out rows in the order of each candidate, and these rows.
-
-    The parts of a repeat are merged by place. Rows of two parts at one place are put in an order by chance, the same
-    for all candidates. The places are (candidates, rows held out), in the order of the rows, which are all n but with
-    times.
-    """
+    """Return, for each repeat, the places of its held-out rows in the order of each candidate, and these rows."""
     for repeat in sorted({split.repeat for split in splits}):
         rng = np.random.default_rng([seed, repeat])
         scores = np.full((candidates, n), np.nan)
@@ -382,7 +353,6 @@ def _gains(
     rng: np.random.Generator,
     weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the gain of each candidate over the first, and its standard deviation under resampling."""
     lists, groups = (
         None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
     )
@@ -422,21 +392,6 @@ def _drawn(n: int, groups: IntArray | None, rng: np.random.Generator) -> IntArra
             resample[filled : filled + len(rows)] = rows
             filled += len(rows)
     return found
-
-
-def values_of_lists(
-    scores: FloatArray,
-    labels: FloatArray,
-    measure: tuple[RankStatistic, GainName, bool],
-    lists: IntArray | None = None,
-    ties: Ties = "resolved",
-) -> NDArray[Any]:
-    """Return the statistic of each list, in the order in which lists first appear, or of each row of a batch."""
-    statistic, gain, normalize = measure
-    function = normalized_rank_statistic if normalize else rank_statistic
-    given = torch.from_numpy(scores), torch.from_numpy(labels)
-    qid = None if lists is None else torch.from_numpy(lists)
-    return np.asarray(function(*given, statistic, gain=gain, ties=ties, qid=qid))
 
 
 def mean_of_lists(

@@ -48,6 +48,7 @@ __all__ = ["EstimatorRanker", "make_ranker"]
 _CARD = "ltr.cards:CardRanker(max_questions=3)"  # which takes a fraction of a second to find
 _SCORING = ("decision_function", "predict_proba", "predict")
 _AFFINE = ("MaxAbsScaler", "MinMaxScaler", "PCA", "RobustScaler", "SelectKBest", "StandardScaler", "VarianceThreshold")
+_MANY_ROWS = 5_000  # that trees score faster once they are read
 _MOST_COLUMNS = 1000  # up to which the weights of a pipeline are computed
 
 
@@ -93,12 +94,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
 
     @all_or_nothing
     def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        qid: ArrayLike | None = None,
-        *,
-        sample_weight: ArrayLike | None = None,
+        self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None = None, *, sample_weight: ArrayLike | None = None
     ) -> EstimatorRanker:
         """Fit the estimator, with the arguments of `Ranker`; labels that are whole numbers are passed on as integers.
 
@@ -117,7 +113,8 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         if isinstance(estimator, Ranker):
             estimator._take_names(self)
         if constraints:
-            refuse_violated(self, constraints, f"estimator: {self._class_name}")
+            remedy = "; LogisticRegressionRanker and linear losses such as ranknet are fitted under them"
+            refuse_violated(self, constraints, f"estimator: {self._class_name}", remedy)
         return self
 
     @classmethod
@@ -128,7 +125,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         """
         ranker, own = cls(model), known_names(model)
         if own is None and not hasattr(model, "n_features_in_"):  # it does not say what it was fitted to
-            own = names
+            own = None if names is None else list(names)
         elif own is not None and names is not None:  # LightGBM writes _ for spaces
             spelled = {name.replace(" ", "_"): name for name in names} | {name: name for name in names}
             own = [spelled.get(name, name) for name in own]
@@ -287,7 +284,8 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         return scores
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
-        unread = self._has_trees and "_read" not in vars(self)  # reading trees takes longer than a few scores
+        # reading trees takes longer than a few scores
+        unread = self._has_trees and "_read" not in vars(self) and len(features) < _MANY_ROWS
         if not unread and self.form_ is not None:
             return self.form_._all_scores(features, lists)
         with _as_value_error(f"{self._class_name} cannot score rows"):

@@ -3,15 +3,13 @@
 A list (the rows of a query, or all rows) is cut at the K-th largest of its scores. Its top is every item with at least
 that score: more than K items where scores tie there, the whole list where it has no more than K.
 
-The features of the tops are centred and standardised, and columns that do not vary are left out. With queries only
-items of one query are compared, so each query is centred by itself and the deviation is the pooled one *within*
-queries: a feature of the query alone, which is the same for all its items, does not vary.
+The features of the tops are centred and standardised, and columns that do not vary are left out. With queries each
+query is centred by itself and the deviation is the pooled one *within* queries: a feature of the query alone does not
+vary.
 
-*Whole numbers.* A weight of 3 means something only beside the unit of its column. Weights of raw columns would count a
-year of age like a gram of weight, and those of standardised ones need a table of deviations to be applied. So with
-``integer`` a column is measured in a round unit, the number 1, 2 or 5 times a power of ten that is nearest to its
-deviation, and yes/no columns in 1: "3 points for each 10 years of age" is a rule that a person can apply, and its whole
-number is the weight that is proven.
+*Whole numbers.* With ``integer`` a column is measured in a round unit, the number 1, 2 or 5 times a power of ten that
+is nearest to its deviation, and yes/no columns in 1: "3 points for each 10 years of age" is a rule that a person can
+apply, and its whole number is the weight that is proven.
 """
 
 from __future__ import annotations
@@ -43,13 +41,7 @@ from ltr.exact.weight_space import WeightSpaceSearch
 from ltr.list_demands import GivenDemands, OnTop, read_all_demands
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored, all_or_nothing
-from ltr.rankers.demanded import (
-    DemandPrice,
-    not_met,
-    outcome_of,
-    refuse_settled,
-    solve_under,
-)
+from ltr.rankers.demanded import DemandPrice, not_met, outcome_of, refuse_settled, solve_under
 from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table, linear_scores
 from ltr.rankers.scorers import LinearScorer, Standardize
 from ltr.ranks import weighted_labels
@@ -70,8 +62,8 @@ Search = Literal["proof", "quick", "none"]
 class ReproducibleSearch:
     """The weight-space search on one thread, with a local search of fixed length before it.
 
-    Where the time limit is far, problem and seed alone decide the answer: not the number of processors, nor what else
-    they do. With ``Limits(time_limit=math.inf, node_limit=...)`` that is so for every problem.
+    Where the time limit is far, problem and seed alone decide the answer. With ``Limits(time_limit=math.inf,
+    node_limit=...)`` that is so for every problem.
 
     Attributes:
         restarts, pairs: most ascents of the local search, and about how many pairs all of them compare.
@@ -100,9 +92,9 @@ class ExactRanker(Constrained, Scored, Ranker):
     """Rank by the linear scorer with the largest true rank statistic of the training lists, and a bound that proves it.
 
     ``max over w in [-1, 1]^d of  statistic(Z w, y) - C ||w||_0``, Z the standardised features: `ltr.exact.solve` for
-    whole lists. Work grows steeply with the number of features: up to about eight are proven on short lists, beyond
-    that the weights are good and the bound stays above them. With several lists the statistic is their sum, with
-    `normalize` the mean of their normalised statistics, and for ``"auc"`` the mean of their AUCs.
+    whole lists. Up to about eight features are proven on short lists; beyond that the weights are good and the bound
+    stays above them. With several lists the statistic is their sum, with `normalize` the mean of their normalised
+    statistics, and for ``"auc"`` the mean of their AUCs.
 
     Args:
         statistic: the rank statistic to maximise, and that `score` reports: a `RankStatistic` or its name.
@@ -114,16 +106,15 @@ class ExactRanker(Constrained, Scored, Ranker):
         max_nonzeros: most weights that may differ from 0; None for no limit.
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
-        required: columns that must be used: their weights on standardised features are at least 0.01 of the largest
-            one in size, or not 0 with `integer`. One that does not vary in the lists is an error.
+        required: columns that must be used: their weights on standardised features are at least 0.01 of the largest one
+            in size, or not 0 with `integer`. One that does not vary in the lists is an error.
         forbidden: columns whose weights are 0.
         constraints: linear constraints on the weights of the raw columns, or with `integer` on the points: texts such
             as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
-        demands: demands on the ranked training lists: texts such as ``"share(sex = F) @50 >= 0.4"`` or ``"recall@100 >=
-            0.8"`` (`ltr.list_demands`), whose columns are those of X, where it is a frame, or of `beside`; or `Demand`
-            objects with labels of the rows of the fit.
-        integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None
-            for real weights.
+        demands: demands on the ranked training lists: texts such as ``"recall@100 >= 0.8"`` (`ltr.list_demands`), whose
+            columns are those of X, where it is a frame, or of `beside`; or `Demand` objects with labels of the rows.
+        integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None for
+            real weights.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;
             ``"auto"`` uses all processors.
         limits: time, gap, nodes and memory at which the search stops, and its seed; None for ``Limits()``.
@@ -131,12 +122,11 @@ class ExactRanker(Constrained, Scored, Ranker):
             comparisons (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
 
     Attributes:
-        coef_, intercept_: weights on the raw features, (d,), 0 for features that do not vary, and score of a row of
-            zeros.
+        coef_, intercept_: weights on the raw features, (d,), and score of a row of zeros.
         units_, points_: with `integer` the unit of each column, and the points for each unit, (d,), else None.
-        solution_, problem_: the `Solution`, with weights on the standardised features that vary, and the problem that
-            was solved; None after `load`, the problem also in copies and pickles, for it holds the training data. With
-            several lists and ``"auc"``, its values are mean AUCs plus a constant.
+        solution_, problem_: the `Solution`, with weights on the standardised features that vary, and its problem; None
+            after `load`, the problem also in copies and pickles, for it holds the training data. With several lists and
+            ``"auc"``, its values are mean AUCs plus a constant.
         warm_starts_: the starting weights, on the features of the problem.
         center_: mean of each raw feature over the training rows, (d,).
         base_weight_, base_center_: weight and mean of the base score that a `TwoStageRanker` corrects; else 0.
@@ -144,15 +134,11 @@ class ExactRanker(Constrained, Scored, Ranker):
         note_: empty, or why other weights than the solver's were chosen.
 
     Examples:
-        >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [1.0, 3.0]], [1, 0, 1, 0]
-        >>> ranker = ExactRanker("mrr", C=0.01).fit(X, y)
-        >>> ranker.solution_.status.value, ranker.score(X, y)
-        ('optimal', 1.25)
         >>> import pandas as pd
         >>> frame = pd.DataFrame({"age": [30, 40, 50, 60], "bmi": [21.0, 30.0, 27.0, 33.0], "sex": [0, 1, 1, 0]})
         >>> ranker = ExactRanker(integer=3, signs={"age": "+"}, required=["bmi"], forbidden=["sex"])
-        >>> ranker.fit(frame, [0, 0, 1, 1]).rule()
-        '3 per 10 age + 1 per 5 bmi'
+        >>> ranker.fit(frame, [0, 0, 1, 1]).rule(), ranker.solution_.status.value
+        ('3 per 10 age + 1 per 5 bmi', 'optimal')
     """
 
     _FITTED = ("coef_", "units_", "center_", "note_", "base_weight_", "base_center_")
@@ -189,13 +175,11 @@ class ExactRanker(Constrained, Scored, Ranker):
         """Find the weights; X, y and qid are as in `Ranker`, and a feature must vary in some list.
 
         Args:
-            sample_weight: weight of each row, (n,), >= 0: the gain of a row in the statistic is multiplied by it, so
-                that in the sum over lists a weight of a query counts the query so many times. Ranks count rows, so that
+            sample_weight: weight of each row, (n,), >= 0, by which its gain is multiplied. Ranks count rows, so that
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
             beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
             warm_starts: weights on the raw features, (d,) each, to start from.
-            constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points,
-                beside the parameters.
+            constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points.
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
@@ -256,7 +240,7 @@ class ExactRanker(Constrained, Scored, Ranker):
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
         """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
 
-        This ranker stays as it is. One that was read from a file, a copy or a pickle lacks its problem: a ValueError.
+        One that was read from a file, a copy or a pickle lacks its problem: a ValueError.
         """
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
@@ -305,7 +289,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         self._forget()
 
     def _forget(self) -> None:
-        """Set what a fit finds beside the weights to nothing."""
         self.solution_: Solution | None = None
         self.problem_: RerankProblem | None = None
         self.warm_starts_: list[FloatArray] = []
@@ -314,7 +297,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         self._price: DemandPrice | None = None
 
     def _check_parameters(self) -> None:
-        """Check every parameter whose rule does not depend on the data."""
         self._measure()[0].check_linear()
         check_price_and_margin(self.C, self.margin)
         one_of("ties", self.ties, get_args(Ties))
@@ -468,7 +450,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         return self._lists.standardised(np.append(self.base_weight_, self.coef_) if self._based else self.coef_)
 
     def _set_weights(self, weights: FloatArray) -> None:
-        """Set the weights on the raw features, and that of the base score, from weights of the problem."""
         assert self._lists is not None
         raw = self._lists.raw(weights)
         self.base_weight_, self.coef_ = (float(raw[0]), raw[1:]) if self._based else (0.0, raw)
@@ -555,9 +536,9 @@ class TopLists:
     def of(cls, X: FloatArray, queries: IntArray | None, *, round_units: bool = False) -> TopLists:
         """Standardise the features X, (items, d), of items of the given queries, or of one list.
 
-        A column of which two values of a list differ, however little, is in `Z`: differences of numbers that are close
-        are exact. With `round_units` columns are divided by round numbers near their deviations, and yes/no features
-        by 1. Raises ValueError for a column that varies so little that its weight would not be finite.
+        A column of which two values of a list differ, however little, is in `Z`. With `round_units` columns are divided
+        by round numbers near their deviations, and yes/no features by 1. Raises ValueError for a column that varies so
+        little that its weight would not be finite.
         """
         center = X.mean(axis=0)
         centered = X - center if queries is None else X - _means(X, queries)
@@ -606,7 +587,6 @@ def round_number(size: float) -> float:
 
 
 def _first_rows(X: FloatArray, queries: IntArray | None) -> FloatArray:
-    """Return, for each row, the first row of its query."""
     if queries is None:
         return X[:1]
     _, first, group = np.unique(queries, return_index=True, return_inverse=True)

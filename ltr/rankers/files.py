@@ -134,7 +134,6 @@ def read_state(path: str | Path) -> Mapping[str, Any]:
 
 
 def _safetensors(path: str | Path) -> tuple[str, dict[str, torch.Tensor]]:
-    """Return the JSON and the tensors of a safetensors file."""
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -187,7 +186,6 @@ def _numbers(values: Any) -> Any:  # noqa: ANN401 (nested lists)
 
 
 def _decoded(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:  # noqa: ANN401
-    """Return what `_encoded` had."""
     if isinstance(value, list):
         return [_decoded(item, tensors) for item in value]
     if not isinstance(value, dict):

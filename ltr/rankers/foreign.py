@@ -33,7 +33,7 @@ from ltr.estimator_names import Estimator
 from ltr.native import Trees
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.base import Ranker, Scored
-from ltr.rankers.inputs import FloatArray, IntArray, framed, linear_scores
+from ltr.rankers.inputs import FloatArray, framed, linear_scores
 from ltr.rankers.onnx import summed
 
 __all__ = ["GivenRanker", "TreesRanker", "WeightsRanker"]
@@ -90,9 +90,8 @@ class TreesRanker(GivenRanker):
         >>> from sklearn.ensemble import HistGradientBoostingRegressor
         >>> X, y = np.random.default_rng(0).normal(size=(100, 2)), np.arange(100) % 3
         >>> model = HistGradientBoostingRegressor(max_iter=5).fit(X, y)
-        >>> ranker = TreesRanker.of(model)
-        >>> ranker, len(ranker.roots_), bool((ranker.predict(X) == model.predict(X)).all())
-        (TreesRanker(source='HistGradientBoostingRegressor'), 5, True)
+        >>> bool((TreesRanker.of(model).predict(X) == model.predict(X)).all())
+        True
     """
 
     _FITTED = ("feature_", "threshold_", "missing_left_", "left_", "right_", "value_", "roots_", "start_", "single_",
@@ -128,12 +127,10 @@ class TreesRanker(GivenRanker):
                 "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
                 f"scikit-learn, got {model!r:.80}"
             )
-        forest = read(model)
         ranker = cls(type(model).__name__)
-        ranker.n_features_in_ = forest.features
+        ranker._set_trees(read(model))
         if (names := known_names(model)) is not None:
             ranker.feature_names_in_ = np.array(names, dtype=object)
-        forest.write_to(ranker)
         rows = _probes(ranker)
         own, found = raw_scores(model, rows), ranker._scores(rows)
         if own is None or own.shape != found.shape or not np.array_equal(own, found):
@@ -142,6 +139,19 @@ class TreesRanker(GivenRanker):
                 "of its library, that this package does not know"
             )
         return ranker
+
+    def _set_trees(self, forest: _Forest) -> None:
+        """Set the arrays of nodes, each tree after the one before."""
+        self.n_features_in_ = forest.features
+        for at, (name, kind) in enumerate(_KINDS.items()):
+            parts = [tree[at] for tree in forest.trees]
+            setattr(self, f"{name}_", np.concatenate([np.zeros(0, kind), *parts]).astype(kind))
+        sizes = np.array([len(tree[0]) for tree in forest.trees], dtype=np.int64)
+        roots = np.cumsum(sizes) - sizes
+        for child in (self.left_, self.right_):
+            child[:] = np.where(self.feature_ < 0, 0, child + np.repeat(roots, sizes))
+        self.roots_, self.start_ = roots.astype(np.int32), float(forest.start)
+        self.single_, self.mean_, self.missing_ = forest.single, forest.mean, forest.missing
 
     @property
     def _may_miss(self) -> bool:
@@ -217,8 +227,8 @@ def has_trees(model: Estimator) -> bool:
 def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
     """Return the sums of the leaf values by the model itself, without the function that follows; None for other models.
 
-    Of a boosted classifier they are the log odds, which order rows as the probabilities do, but do not come out equal
-    near 1; of a forest or a tree they are the share of the positive class.
+    Of a boosted classifier they are the log odds, which do not come out equal near 1 as probabilities do; of a forest
+    or a tree they are the share of the positive class.
     """
     reader = _reader_of(model)
     if reader is None:
@@ -242,10 +252,7 @@ def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
 
 
 def _reader_of(model: Estimator) -> Callable[[Any], _Forest] | None:
-    """Return the function that reads the trees of a model; None for a model of another library.
-
-    The libraries need not be installed, so that models are known by the modules of their classes.
-    """
+    """Return the function that reads the trees of a model; None for a model of another library."""
     for kind in type(model).__mro__:
         library, name = kind.__module__.split(".")[0], kind.__name__
         if library == "lightgbm" and name in ("LGBMModel", "Booster"):
@@ -260,29 +267,24 @@ def _reader_of(model: Estimator) -> Callable[[Any], _Forest] | None:
 # --- one form of trees -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Nodes:
-    """The nodes of one tree as `TreesRanker` has them, numbered from 0, the root; parents before their children."""
+_KINDS = {
+    "feature": np.int32,
+    "threshold": np.float64,
+    "missing_left": np.bool_,
+    "left": np.int32,
+    "right": np.int32,
+    "value": np.float64,
+}
 
-    feature: IntArray
-    threshold: FloatArray
-    missing_left: NDArray[np.bool_]
-    left: IntArray
-    right: IntArray
-    value: FloatArray
 
-    @classmethod
-    def of(cls, leaf: NDArray[np.bool_], feature: Any, threshold: Any, missing_left: Any, *rest: Any) -> _Nodes:  # noqa: ANN401
-        """Return the nodes of arrays that have anything where a leaf has no split, and a split no value."""
-        left, right, value = rest
-        return cls(
-            np.where(leaf, -1, feature),
-            np.where(leaf, 0.0, threshold),
-            missing_left.astype(bool) & ~leaf,
-            left,
-            right,
-            np.where(leaf, value, 0.0),
-        )
+def _nodes(leaf: NDArray[np.bool_], *arrays: Any) -> tuple[NDArray[Any], ...]:  # noqa: ANN401
+    """Return the arrays of `_KINDS` for a tree, from ones that have anything where a leaf or a split has nothing.
+
+    Nodes are numbered from 0, the root, and parents are before their children.
+    """
+    feature, threshold, missing_left, left, right, value = arrays
+    asked = np.where(leaf, -1, feature), np.where(leaf, 0.0, threshold), missing_left.astype(bool) & ~leaf
+    return *asked, left, right, np.where(leaf, value, 0.0)
 
 
 @dataclass(frozen=True)
@@ -290,25 +292,11 @@ class _Forest:
     """The trees of a model, what their sum starts from, its precision, and whether it is divided by their number."""
 
     features: int
-    trees: list[_Nodes]
+    trees: list[tuple[NDArray[Any], ...]]
     start: float = 0.0
     single: bool = False
     mean: bool = False
     missing: bool = True
-
-    def write_to(self, ranker: TreesRanker) -> None:
-        """Set the arrays of nodes, each tree after the one before."""
-        kinds = {"feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left": np.int32}
-        for name, kind in {**kinds, "right": np.int32, "value": np.float64}.items():
-            parts = [getattr(tree, name) for tree in self.trees]
-            setattr(ranker, f"{name}_", np.concatenate([np.zeros(0, kind), *parts]).astype(kind))
-        sizes = np.array([len(tree.feature) for tree in self.trees], dtype=np.int64)
-        roots = np.cumsum(sizes) - sizes
-        for child in (ranker.left_, ranker.right_):
-            child[:] = np.where(ranker.feature_ < 0, 0, child + np.repeat(roots, sizes))
-        ranker.roots_ = roots.astype(np.int32)
-        ranker.start_, ranker.single_ = float(self.start), self.single
-        ranker.mean_, ranker.missing_ = self.mean, self.missing
 
 
 def _probes(ranker: TreesRanker) -> FloatArray:
@@ -336,7 +324,6 @@ def _check_no_categories(model: Estimator, found: bool) -> None:
 
 
 def _read_lightgbm(model: Estimator) -> _Forest:
-    """Return the trees of a model of LightGBM, from its text."""
     text = (model if hasattr(model, "model_to_string") else model.booster_).model_to_string()
     head, *parts = text.split("end of trees")[0].split("\nTree=")
     facts = dict(line.split("=", 1) for line in head.splitlines() if "=" in line)
@@ -351,7 +338,7 @@ def _read_lightgbm(model: Estimator) -> _Forest:
     return _Forest(int(facts["max_feature_idx"]) + 1, [_lightgbm_tree(facts) for facts in trees])
 
 
-def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
+def _lightgbm_tree(facts: dict[str, str]) -> tuple[NDArray[Any], ...]:
     """Return the nodes of a tree: first its splits, then its leaves, which have negative numbers in the text."""
     names = ("split_feature", "decision_type", "left_child", "right_child")
     feature, decision, left, right = (np.array(facts.get(name, "").split(), dtype=np.int64) for name in names)
@@ -367,14 +354,13 @@ def _lightgbm_tree(facts: dict[str, str]) -> _Nodes:
     left, right = (np.where(child >= 0, child, splits + ~child) for child in (left, right))
     of_splits = [np.append(array, np.zeros_like(values)) for array in (feature, threshold, missing_left, left, right)]
     leaf = np.arange(splits + len(values)) >= splits
-    return _Nodes.of(leaf, *of_splits, np.append(np.zeros(splits), values))
+    return _nodes(leaf, *of_splits, np.append(np.zeros(splits), values))
 
 
 # --- XGBoost ---------------------------------------------------------------------------------------------------------
 
 
 def _read_xgboost(model: Estimator) -> _Forest:
-    """Return the trees of a model of XGBoost, from its JSON."""
     booster = model.get_booster() if hasattr(model, "get_booster") else model
     missing = getattr(model, "missing", None)
     if missing is not None and not math.isnan(missing):
@@ -399,19 +385,18 @@ def _read_xgboost(model: Estimator) -> _Forest:
     return _Forest(int(facts["num_feature"]), found, float(np.float32(start)), single=True)
 
 
-def _xgboost_tree(tree: dict[str, Any]) -> _Nodes:
+def _xgboost_tree(tree: dict[str, Any]) -> tuple[NDArray[Any], ...]:
     names = ("split_indices", "default_left", "left_children", "right_children")
     feature, missing_left, left, right = (np.array(tree[name], dtype=np.int64) for name in names)
     number = np.array(tree["split_conditions"], dtype=np.float32)  # the value, in a leaf
     before = _rounds_up_to(np.nextafter(number, np.float32(-np.inf)).astype(np.float64))
-    return _Nodes.of(left < 0, feature, before, missing_left, left, right, number.astype(np.float64))
+    return _nodes(left < 0, feature, before, missing_left, left, right, number.astype(np.float64))
 
 
 # --- scikit-learn ----------------------------------------------------------------------------------------------------
 
 
 def _read_histograms(model: Estimator) -> _Forest:
-    """Return the trees of a HistGradientBoosting model of scikit-learn, from its arrays of nodes."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
         raise TypeError(_SEVERAL)
@@ -422,11 +407,11 @@ def _read_histograms(model: Estimator) -> _Forest:
     return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))
 
 
-def _histogram_tree(nodes: NDArray[Any]) -> _Nodes:
+def _histogram_tree(nodes: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     names = ("feature_idx", "missing_go_to_left", "left", "right")
     feature, missing_left, left, right = (nodes[name].astype(np.int64) for name in names)
     leaf = nodes["is_leaf"].astype(bool)
-    return _Nodes.of(leaf, feature, nodes["num_threshold"], missing_left, left, right, nodes["value"])
+    return _nodes(leaf, feature, nodes["num_threshold"], missing_left, left, right, nodes["value"])
 
 
 def _read_forest(model: Estimator) -> _Forest:
@@ -456,7 +441,6 @@ def _in_order(model: Estimator) -> Estimator:
 
 
 def _read_gradient_boosting(model: Estimator) -> _Forest:
-    """Return the trees of a GradientBoosting model of scikit-learn."""
     check_is_fitted(model)
     if model.n_trees_per_iteration_ != 1:
         raise TypeError(_SEVERAL)
@@ -470,11 +454,11 @@ def _read_gradient_boosting(model: Estimator) -> _Forest:
     return _Forest(d, trees, start, missing=False)
 
 
-def _sklearn_tree(tree: Any, value: FloatArray) -> _Nodes:  # noqa: ANN401
+def _sklearn_tree(tree: Any, value: FloatArray) -> tuple[NDArray[Any], ...]:  # noqa: ANN401
     """Return the nodes of a tree that compares features in single precision with thresholds in double precision."""
     left, right = tree.children_left, tree.children_right
     threshold = _rounds_up_to(tree.threshold)
-    return _Nodes.of(left < 0, tree.feature, threshold, tree.missing_go_to_left, left, right, value)
+    return _nodes(left < 0, tree.feature, threshold, tree.missing_go_to_left, left, right, value)
 
 
 def _rounds_up_to(numbers: FloatArray) -> FloatArray:

@@ -148,10 +148,6 @@ def linear_scores(features: Features, weights: FloatArray) -> FloatArray:
     """Return ``X w`` summed column by column, (n,): equal rows get equal scores, whatever rows are around them.
 
     A matrix product promises no such thing, and ties decide rank statistics.
-
-    Examples:
-        >>> linear_scores(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1.0, -1.0])).tolist()
-        [-1.0, -1.0]
     """
     scores = np.zeros(len(features))
     for column, weight in zip(features.T, weights, strict=True):
@@ -178,13 +174,7 @@ def labels_and_lists(y: ArrayLike, qid: ArrayLike | None, n: int) -> tuple[Float
 def weights_for_losses(
     weights: FloatArray | None, lists: IntArray | None, labels: NDArray[Any]
 ) -> dict[str, torch.Tensor]:
-    """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss.
-
-    Examples:
-        >>> found = weights_for_losses(np.array([2.0, 2.0, 6.0, 3.0]), np.array([0, 0, 1, 1]), np.array([1, 0, 1, 0]))
-        >>> {name: values.tolist() for name, values in found.items()}
-        {'qid': [0, 0, 1, 1], 'weight': [1.0, 1.0, 2.0, 1.0], 'list_weight': [2.0, 2.0, 3.0, 3.0]}
-    """
+    """Return lists and weights of rows as the keywords ``qid``, ``weight`` and ``list_weight`` of a loss."""
     given: dict[str, NDArray[Any] | None] = {"qid": lists, "weight": weights}
     if weights is not None and lists is not None:
         given["list_weight"], given["weight"] = weights_by_row(weights, lists, labels)

@@ -94,10 +94,7 @@ def _chances(graph: OnnxGraph, scores: str, calibration: Calibration) -> str:
 
 
 def _interpolated(graph: OnnxGraph, columns: str, knots: FloatArray, values: FloatArray) -> str:
-    """Find the knot below each entry of the columns, (d, n), by bisection, and go on in a straight line.
-
-    Knots ascend, at least two a column, (d, m), and become these values, (d, m).
-    """
+    """Find the knot below each entry of the columns, (d, n), by bisection, and go on in a straight line."""
     m = knots.shape[1]
     place = graph.bisect(columns, knots)
     left = np.clip(np.arange(1 << (m - 1).bit_length()), 1, m - 1) - 1

@@ -27,16 +27,7 @@ _KNOTS = 128  # of `Quantiles`, per feature
 
 
 class LinearScorer(nn.Module):
-    """A linear score ``f(x) = w·x + b`` of d features, which starts at zero.
-
-    Pairwise losses ignore the bias; the pointwise logistic loss needs it.
-
-    Examples:
-        >>> scorer = LinearScorer(2)
-        >>> _ = scorer.load_state_dict({"weight": torch.tensor([1.0, -1.0]), "bias": torch.tensor(0.5)})
-        >>> scorer(torch.tensor([[3.0, 1.0], [0.0, 2.0]])).tolist()
-        [2.5, -1.5]
-    """
+    """A linear score ``f(x) = w·x + b`` of d features, which starts at zero; pairwise losses ignore the bias."""
 
     if TYPE_CHECKING:  # torch.jit.script reads annotations of classes, but not as texts
         bias: nn.Parameter | None
@@ -59,10 +50,6 @@ class MLPScorer(nn.Module):
 
     The activation is smooth, so that the line search of L-BFGS does not stop at kinks. In training a share `dropout` of
     hidden units is dropped; with `layer_norm` the values of each layer are normalised before the activation.
-
-    Examples:
-        >>> MLPScorer(5, hidden=(8,))(torch.zeros(3, 4, 5)).shape
-        torch.Size([3, 4])
     """
 
     def __init__(
@@ -83,7 +70,6 @@ class MLPScorer(nn.Module):
 def _hidden_layers(
     d: int, hidden: Sequence[int], dropout: float = 0.0, *, layer_norm: bool = False
 ) -> tuple[nn.Sequential, int]:
-    """Return linear layers of these widths with SiLU activations, and the width of the last."""
     layers: list[nn.Module] = []
     width = d
     for size in as_sequence("hidden", hidden, "integers >= 1"):
@@ -99,17 +85,10 @@ class AttentionScorer(nn.Module):
 
     Items get a vector each from linear layers of the widths `hidden` with SiLU activations. Then come `blocks` of
     self-attention, with `heads` that divide the last width, and of two linear layers, with `dropout`; each adds to the
-    vectors what it makes of them after layer normalisation. Scores are linear in the last vectors. Whatever the order
-    of the items, each gets the same score, up to rounding.
+    vectors what it makes of them after layer normalisation. Scores are linear in the last vectors.
 
     Source: Pobrotyn, Bartczak, Synowiec, Bialobrzeski & Bojar, *Context-Aware Learning to Rank with Self-Attention*
     (2020).
-
-    Examples:
-        >>> scorer, features = AttentionScorer(5, hidden=(8,), heads=2), torch.arange(40.0).reshape(2, 4, 5)
-        >>> mask = torch.tensor([[True, True, True, False], [True, True, True, True]])
-        >>> bool(torch.isclose(scorer(features, mask)[0, :3], scorer(features[:1, :3])[0]).all())
-        True
     """
 
     of_lists = True
@@ -172,9 +151,9 @@ class _Block(nn.Module):
 class TwoStageScorer(nn.Module):
     """Scores of a base, replaced at the top of a list by higher ones in the order of a correction.
 
-    `ltr.rankers.TwoStageRanker.decision_function` has the formula, and `TwoStageRanker.to_torch` makes one. The base
-    takes so many of the columns, and `exact` scores items; `base_weight` times the base score less `base_center` is
-    added. The top begins at `threshold`; None where that is the `top_k`-th largest base score of each list.
+    `ltr.rankers.TwoStageRanker` has the formula. The base takes so many of the columns, and `exact`
+    scores items; `base_weight` times the base score less `base_center` is added. The top begins at `threshold`; None
+    where that is the `top_k`-th largest base score of each list.
     """
 
     if TYPE_CHECKING:
@@ -221,11 +200,6 @@ class Standardize(nn.Module):
     """Standardisation ``(x - mean) / scale`` of d features, learned on one set of observations.
 
     A constant column gets its own value as mean and 1 as scale: it becomes exactly 0.
-
-    Examples:
-        >>> standardize = Standardize.fit([[0.0, 7.0], [2.0, 7.0]])
-        >>> standardize(torch.tensor([[4.0, 7.0]])).tolist()
-        [[3.0, 0.0]]
     """
 
     if TYPE_CHECKING:
@@ -240,11 +214,7 @@ class Standardize(nn.Module):
 
     @classmethod
     def fit(
-        cls,
-        X: ArrayLike,
-        weight: FloatArray | None = None,
-        *,
-        rows: NDArray[np.int64] | None = None,
+        cls, X: ArrayLike, weight: FloatArray | None = None, *, rows: NDArray[np.int64] | None = None
     ) -> Standardize:
         """Learn the mean and the population standard deviation of each column of X, (n, d), from some or all rows.
 
@@ -289,9 +259,9 @@ class Standardize(nn.Module):
 class Quantiles(nn.Module):
     """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
 
-    A value becomes the normal quantile of the share of observations below it, half of those equal to it included;
-    then the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
-    largest value. Heavy tails, outliers and units make no difference, and a constant column becomes 0.
+    A value becomes the normal quantile of the share of observations below it, half of those equal to it included; then
+    the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
+    largest value. A constant column becomes 0.
 
     Examples:
         >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])
@@ -349,12 +319,10 @@ class Quantiles(nn.Module):
 
 
 def _padded(values: NDArray[np.float64], size: int) -> Tensor:
-    """Return values with the last one repeated up to a size."""
     return torch.from_numpy(np.concatenate([values, np.full(size - len(values), values[-1])]))
 
 
 def _dropouts(share: float) -> list[nn.Module]:
-    """Return a layer that drops a share of values, or none for 0."""
     if not 0 <= as_float(share) < 1:
         raise ValueError(f"dropout must be in [0, 1), got {share!r}")
     return [nn.Dropout(share)] if share > 0 else []

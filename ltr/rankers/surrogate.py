@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from time import perf_counter
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -32,15 +32,7 @@ from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, labels_a
 from ltr.rankers.onnx import scaled, scored
 from ltr.rankers.scorers import AttentionScorer, LinearScorer, MLPScorer, Quantiles, Standardize
 from ltr.statistics import RankStatistic
-from ltr.training import (
-    DeviceName,
-    OptimizerName,
-    PrecisionName,
-    ScaleName,
-    ScheduleName,
-    ScorerName,
-    defaults_of,
-)
+from ltr.training import DeviceName, OptimizerName, PrecisionName, ScaleName, ScheduleName, ScorerName, defaults_of
 from ltr.weight_constraints import Constrained, RankerKind
 
 __all__ = ["SurrogateRanker"]
@@ -59,12 +51,27 @@ _Scorer = LinearScorer | MLPScorer | AttentionScorer
 _Scale = Standardize | Quantiles
 
 
+class _Rows(NamedTuple):
+    """Features; labels, lists and weights of some of their rows, and the numbers of these, or None for all."""
+
+    X: Features
+    y: FloatArray
+    lists: IntArray | None = None
+    weights: FloatArray | None = None
+    chosen: IntArray | None = None
+
+    def part(self, chosen: NDArray[np.bool_]) -> _Rows:
+        """Return some of all rows, by a mask."""
+        lists = None if self.lists is None else self.lists[chosen]
+        weights = None if self.weights is None else self.weights[chosen]
+        return _Rows(self.X, self.y[chosen], lists, weights, np.flatnonzero(chosen))
+
+
 @dataclass(eq=False, repr=False)
 class SurrogateRanker(Constrained, Scored, Ranker):
     """Rank by the scorer that minimises ``loss(f(Z), y) + (l2/2) ||weights||²``, Z the scaled features.
 
-    The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. Pairwise
-    losses do not change when all scores shift, so neither a bias nor the columns' means matter to the ranking. With a
+    The scorer f is linear, or a neural network. The scaling is learned in `fit` and stored with the model. With a
     linear scorer and L-BFGS, the default, nothing is random.
 
     *Neural scorers.* ``"mlp"`` scores each row by itself, ``"attention"`` by the whole list, see `ltr.rankers.scorers`.
@@ -73,10 +80,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
     *Losses that are not convex* have minima that depend on the start. LambdaLoss starts from the scorer that RankNet
     finds; most of its fits end ``"stalled"``, at the best weights found. A smooth statistic is minimised for a few
-    steps of L-BFGS from there and from the new scorer (a linear one is 0), and the fit goes on from the lower
-    objective. Neural scorers that learn by Adam start from random weights instead. A linear scorer with such a loss and
-    with lists holds out a fifth of them to choose the number of steps. Then it takes so many steps with all lists; none
-    if the gain over the start is within one standard error.
+    steps of L-BFGS from there and from the new scorer, and the fit goes on from the lower objective. Neural scorers
+    that learn by Adam start from random weights instead. A linear scorer with such a loss and with lists holds out a
+    fifth of them to choose the number of steps. Then it takes so many steps with all lists; none if the gain over the
+    start is within one standard error.
 
     Args:
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
@@ -86,9 +93,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             `ltr.training.defaults_of` says.
         blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`.
         scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
-        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique, and
-            bounds what is left to gain from the gradient; on standardised features it moves the loss of overlapping
-            classes by about 1e-4 of its value.
+        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique.
         optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
         batch_size: lists in a mini-batch, or rows where there are no lists. None is 16 lists or 128 rows for neural
             scorers, everything for linear ones.
@@ -170,10 +175,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
     ) -> SurrogateRanker:
         """Learn from rows as in `Ranker`; only pairwise losses take graded labels.
 
-        With a `time`, the rows to validate by are the latest, whatever their groups. A pair counts with the product of
-        its rows' relative weights, or without `qid` of their weights; losses of a rank statistic take weights of
-        queries only. A fit refused for its arguments leaves the ranker as it was. Once training has begun, however it
-        ends, by itself, by an error or by Ctrl-C, the ranker has the best weights so far.
+        With a `time`, the rows to validate by are the latest. A pair counts with the product of its rows' relative
+        weights, or without `qid` of their weights; losses of a rank statistic take weights of queries only. A fit
+        refused for its arguments leaves the ranker as it was. Once training has begun, however it ends, the ranker has
+        the best weights so far.
 
         Args:
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
@@ -210,7 +215,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
     def _fit_under_constraints(
         self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> SurrogateRanker:
-        """Fit the linear scorer under constraints on its weights."""
         loss = self._checked_loss()
         wrong = [
             (self.scorer != "linear", "scorer", "linear", self.scorer),
@@ -245,7 +249,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self.validation_ = None
         if held is not None:
             validation = self._validation(held, scale, scorer, self._options(groups))
-            self.validation_ = validation.mean(self._scores(held[0]))
+            self.validation_ = validation.mean(self._scores(held.X))
         return self
 
     @all_or_nothing
@@ -256,35 +260,32 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         loss = self._checked_loss()
         self._new_scorer(1)
         given = self._weighted_data(*data)  # type: ignore[arg-type]
-        features, labels, groups, weights = given.features, given.labels, given.lists, given.weights
+        rows = _Rows(given.features, given.labels, given.lists, given.weights)
         by_rank = isinstance(loss, LambdaLoss | SmoothStatisticLoss)
-        if by_rank and weights is not None and differ_in_lists(weights, groups):
+        if by_rank and rows.weights is not None and differ_in_lists(rows.weights, rows.lists):
             rule = "takes weights of queries only, the same for all rows of a qid, because positions count rows"
             raise ValueError(f"sample_weight: {loss.key} {rule}; pairwise losses take weights of rows")
-        options = self._options(groups)
+        options, decides = self._options(rows.lists), self._validates(loss, rows.lists)
         held: _Rows | None = None
-        kept: IntArray | None = None
         until = None
-        decides = self._validates(loss, groups)
         if validation_set is not None:
-            held = self._checked_set(validation_set, groups)
-        elif decides and (rows := self._held_out(given)) is not None:
-            parts = [_rows_of(features, labels, groups, weights, chosen) for chosen in (~rows, rows)]
+            held = self._checked_set(validation_set, rows.lists)
+        elif decides and (chosen := self._held_out(given)) is not None:
             if self.scorer == "linear" and not loss.convex:
-                until = self._number_of_steps(loss, options, *parts)
+                until = self._number_of_steps(loss, options, rows.part(~chosen), rows.part(chosen))
             else:
-                (_, labels, groups, weights, kept), held = parts
-        scorer = self._new_scorer(features.shape[1])
-        scale, Z = self._scaled((features, labels, groups, weights, kept), scorer, options)
+                rows, held = rows.part(~chosen), rows.part(chosen)
+        scorer = self._new_scorer(rows.X.shape[1])
+        scale, Z = self._scaled(rows, scorer, options)
         if resume is not None:
             check_state(resume)
             scorer.load_state_dict(resume["scorer"])
         elif self._starts_elsewhere(loss, options):
-            scorer.load_state_dict(self._best_start(scorer, loss, Z, labels, groups, weights, near=until is not None))
+            scorer.load_state_dict(self._best_start(scorer, loss, Z, rows, near=until is not None))
         validation = None
         if held is not None:
             validation = dataclasses.replace(self._validation(held, scale, scorer, options), decides=decides)
-        fit = Fit(scorer, loss, Z, labels, options, groups, weights, validation=validation, until=until)
+        fit = Fit(scorer, loss, Z, rows.y, options, rows.lists, rows.weights, validation=validation, until=until)
         if resume is not None:
             fit.load_state_dict(resume)
         self._model = (scale, scorer)
@@ -292,7 +293,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return fit, scale
 
     def _checked_loss(self) -> RankingLoss:
-        """Return the loss, once the options that no one else checks are checked."""
         self._measure()
         one_of("scorer", self.scorer, get_args(ScorerName))
         one_of("scale", self._chosen("scale"), get_args(ScaleName))
@@ -330,7 +330,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return rows
 
     def _checked_set(self, given: ValidationSet, groups: IntArray | None) -> _Rows:
-        """Check the rows that a user holds out."""
         if not isinstance(given, tuple | list) or len(given) not in (2, 3):
             raise ValueError(f"validation_set must be (X, y) or (X, y, qid), got {type(given).__name__}")
         qid = given[2] if len(given) == 3 else None
@@ -338,42 +337,40 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             raise ValueError("validation_set must have a qid if and only if the training rows have one")
         features = self._features(given[0])
         labels, lists = labels_and_lists(given[1], qid, len(features))
-        return features, labels, lists, None, None
+        return _Rows(features, labels, lists)
 
     def _scaled(self, rows: _Rows, scorer: _Scorer, options: FitOptions) -> tuple[_Scale, Rows]:
         """Return the scaling learned from some rows, and these rows, scaled for a scorer."""
-        X, _, _, weights, chosen = rows
         if self._chosen("scale") == "standardize":
-            scale: _Scale = Standardize.fit(X, weights, rows=chosen)
+            scale: _Scale = Standardize.fit(rows.X, rows.weights, rows=rows.chosen)
         else:
-            scale = Quantiles.fit(X, rows=chosen)  # places, which weights do not move
+            scale = Quantiles.fit(rows.X, rows=rows.chosen)  # places, which weights do not move
         return scale, self._rows(rows, scale, scorer, options)
 
     def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
-        """Return rows as a scorer takes them."""
-        dtype, resident = next(scorer.parameters()).dtype, options.chunk_rows is None
-        return Rows(
-            rows[0], dtype=dtype, device=options.torch_device(), resident=resident, scale=scale, chosen=rows[-1]
-        )
+        given: dict[str, Any] = {
+            "device": options.torch_device(),
+            "resident": options.chunk_rows is None,
+            "chosen": rows.chosen,
+        }
+        return Rows(rows.X, dtype=next(scorer.parameters()).dtype, scale=scale, **given)
 
     def _validation(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Validation:
-        _, y, lists, weights, _ = rows
         statistic = RankStatistic.parse(self.statistic)
         # weights of positions fit lists of one length only, and short lists are all top
-        longest = len(y) if lists is None else int(np.bincount(lists).max())
+        longest = len(rows.y) if rows.lists is None else int(np.bincount(rows.lists).max())
         if statistic.length is not None or statistic.is_constant(longest):
             statistic = RankStatistic.parse("dcg")
         X = self._rows(rows, scale, scorer, options)
-        return Validation(X, y, lists, statistic, self.gain, weight=weights)
+        return Validation(X, rows.y, rows.lists, statistic, self.gain, weight=rows.weights)
 
     def _number_of_steps(self, loss: RankingLoss, options: FitOptions, part: _Rows, held: _Rows) -> int:
         """Return how many steps of a fit to a part of the rows are best for those held out."""
-        X, y, groups, weights, _ = part
-        scorer = self._new_scorer(X.shape[1])
+        scorer = self._new_scorer(part.X.shape[1])
         scale, Z = self._scaled(part, scorer, options)
-        scorer.load_state_dict(self._best_start(scorer, loss, Z, y, groups, weights, near=True))
+        scorer.load_state_dict(self._best_start(scorer, loss, Z, part, near=True))
         validation = dataclasses.replace(self._validation(held, scale, scorer, options), start_counts=True)
-        fit = Fit(scorer, loss, Z, y, options=options, qid=groups, weight=weights, validation=validation)
+        fit = Fit(scorer, loss, Z, part.y, options, part.lists, part.weights, validation=validation)
         before = fit.validated()
         fit.run()
         fit.load_best()
@@ -385,7 +382,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return fit.best_index if mean > error else 0
 
     def _starts_elsewhere(self, loss: RankingLoss, options: FitOptions) -> bool:
-        """Return whether a fit starts from weights that are looked for first."""
         return not loss.convex and (self.scorer == "linear" or options.optimizer == "lbfgs")
 
     # scores
@@ -417,6 +413,12 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return _array(scorer.weight) / _array(scale.scale)
 
     @property
+    def center_(self) -> FloatArray:
+        """The mean of each column over the training rows, (d,), for a linear scorer; 0 for others."""
+        scale, _ = self._model
+        return _array(scale.mean) if isinstance(scale, Standardize) else np.zeros(scale.d)
+
+    @property
     def intercept_(self) -> float | None:
         """The score of a row of zeros; None for a neural scorer."""
         scale, scorer = self._model
@@ -446,11 +448,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         scale, scorer = self._model
         return scored(graph, scaled(graph, columns, scale), scorer)
 
-    @property
-    def _typical(self) -> FloatArray:
-        scale, _ = self._model
-        return _array(scale.mean) if isinstance(scale, Standardize) else super()._typical
-
     def _fitted_state(self) -> dict[str, Any]:
         scale, scorer = self._model
         results = {name: getattr(self, name) for name in (*_RESULTS, "validation_")}
@@ -468,22 +465,9 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self.validation_ = fitted["validation_"]
 
     def _best_start(
-        self,
-        scorer: _Scorer,
-        loss: RankingLoss,
-        Z: Rows,
-        y: FloatArray,
-        qid: IntArray | None,
-        weight: FloatArray | None,
-        *,
-        near: bool = False,
+        self, scorer: _Scorer, loss: RankingLoss, Z: Rows, rows: _Rows, *, near: bool = False
     ) -> _Parameters:
-        """Return the parameters from which to minimise a loss that is not convex.
-
-        A loss that jumps where the order changes starts from RankNet's scores, for it may be lowest where all scores
-        are tied. Where a loss is flat there, as a smooth statistic of high temperature is, the scores are multiplied by
-        10 or 100. With `near` the start is these scores for every loss.
-        """
+        """Return the parameters from which to minimise a loss that is not convex."""
         options = FitOptions(
             l2=self.l2, chunk_rows=self.chunk_rows, tolerance=self.tolerance, seed=self.seed, device=self.device
         )
@@ -491,7 +475,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
             own = copy.deepcopy(scorer)
             own.load_state_dict(start)
-            fit = Fit(own, loss, Z, y, options=dataclasses.replace(options, max_steps=steps), qid=qid, weight=weight)
+            fit = Fit(own, loss, Z, rows.y, dataclasses.replace(options, max_steps=steps), rows.lists, rows.weights)
             fit.run()
             return fit
 
@@ -523,7 +507,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return FitOptions(**given)
 
     def _new_scorer(self, d: int) -> _Scorer:
-        """Return the scorer from which a fit starts."""
         if self.scorer == "linear":
             return LinearScorer(d)
         hidden, dropout = as_sequence("hidden", self._chosen("hidden"), "integers >= 1"), self._chosen("dropout")
@@ -538,19 +521,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return scorer if self._chosen("optimizer") == "lbfgs" else scorer.float()
 
 
-_Rows = tuple[Features, FloatArray, IntArray | None, FloatArray | None, IntArray | None]
-"""Features; labels, lists and weights of some of their rows, and the numbers of these, or None for all."""
-
-
-def _rows_of(
-    X: Features, y: FloatArray, groups: IntArray | None, weights: FloatArray | None, chosen: NDArray[np.bool_]
-) -> _Rows:
-    lists, of_rows = None if groups is None else groups[chosen], None if weights is None else weights[chosen]
-    return X, y[chosen], lists, of_rows, np.flatnonzero(chosen)
-
-
 def _warn(fit: Fit) -> None:
-    """Warn that a fit ended before it had converged, and say why."""
     from sklearn.exceptions import ConvergenceWarning
 
     options, loss, steps = fit.options, fit.loss, f"stalled after {fit.index} steps"

@@ -88,6 +88,10 @@ _ROUNDING = 1e-12  # relative difference of the scores of networks in two progra
 class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
+    Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s`` for
+    s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries the threshold is that of the row's query,
+    and scores of different queries are not comparable.
+
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
             fitted, to a pandas frame where X is a frame with names (`ltr.rankers.estimators`).
@@ -95,7 +99,7 @@ class TwoStageRanker(Ranker):
             statistic is also what `score` reports, of whole lists. Its constraints bind the whole list, so the base
             must satisfy them as well (`ltr.rankers.constraint_checks`). With ``max_nonzeros`` the exact stage may use
             the base's columns only; beside a column of scores, one less than that. Its ``demands`` are about whole
-            lists, whose tops are ranked so that they are met; the base order is kept only where it meets them.
+            lists, and the base order is kept only where it meets them.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
             (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
@@ -112,13 +116,12 @@ class TwoStageRanker(Ranker):
         threshold_: base score from which items are reranked; None after a fit on queries, each of which has its own.
         coef_: the exact stage's weights on the raw features, (d,); None where the base ranking is kept, because the top
             has nothing to order or no weights are known to satisfy the side constraints.
-        solution_, problem_: the `Solution` and problem of the exact stage; None where it had nothing to order, and
-            after `load`, the problem also in copies and pickles.
+        solution_, problem_: those of the exact stage; None where it had nothing to order, and after `load`.
         base_weight_: weight of the base score, 0 without `base_score` and `choose`.
         choice_: the `Choice` with what to expect on new lists; None without `choose`, and where the base order does not
             meet the demands, which leaves no choice.
-        demands_: the `DemandOutcome`, by base scores that are out of fold where those are known; None without any, and
-            after `load`.
+        demands_: the `DemandOutcome`, by base scores out of fold where those are known; None without any, and after
+            `load`.
         list_scores_: base scores of the rows of the fit by which the lists were cut, (n,), out of fold where those are
             known, NaN for rows that were left out; None in copies and pickles, and after `load`.
         note_: what the fit did other than usual; empty if nothing.
@@ -131,11 +134,9 @@ class TwoStageRanker(Ranker):
         >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150).fit(X, y)
         >>> print(ranker.choice_)  # doctest: +ELLIPSIS
         on new lists expect +0.00... dcg (90 %: -0.00... to +0.00...); chosen: base + 3 features, ... on the top 150
-        >>> ranker = TwoStageRanker(LogisticRegression(), "dcg", top_k=150, choose=False).fit(X, y)
-        >>> ranker.solution_.status.value, ranker.base_.estimator_, int(ranker.reranked(X).sum())
-        ('optimal', LogisticRegression(), 150)
     """
 
+    _BY_LIST = True
     _TAKES_SINGLES = True
     _FITTED = ("base_", "exact_", "threshold_", "choice_")
     _NOT_COPIED = ("list_scores_",)
@@ -174,8 +175,8 @@ class TwoStageRanker(Ranker):
         """Fit the base ranker, cut the lists at K and rerank; other arguments are those of `Ranker` and `ExactRanker`.
 
         Without a `group`, `choose` keeps rows together that are much more similar than rows otherwise are
-        (`ltr.data.similar_rows`), and reports so. Weights are for every fit of the base ranker, whose ``fit`` must take
-        them, for the exact stage, and for the gains by which `choose` decides.
+        (`ltr.data.similar_rows`). Weights are for every fit of the base ranker, whose ``fit`` must take them, for the
+        exact stage, and for the gains by which `choose` decides.
 
         Args:
             base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
@@ -247,10 +248,7 @@ class TwoStageRanker(Ranker):
         return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
 
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
-        """Keep the order of the base where it meets the demands and the chosen correction does not; return whether.
-
-        Raises ValueError where neither does.
-        """
+        """Keep the order of the base where it meets the demands and the chosen correction does not; return whether."""
         unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
         if not unmet:
             return False
@@ -272,7 +270,6 @@ class TwoStageRanker(Ranker):
         return on_columns if on_columns and not alone else None
 
     def _check_constraints_of_base(self) -> None:
-        """Check that the base is known to satisfy the constraints on columns."""
         if (on_columns := self._weight_constraints()) is None:
             return
         if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
@@ -314,7 +311,6 @@ class TwoStageRanker(Ranker):
         return base
 
     def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
-        """Check that the base has an order, where the top of it is asked for."""
         if self.top_k is not None and labels_agree(scores, lists):
             of = "" if lists is None else " of each query"
             raise ValueError(
@@ -365,11 +361,7 @@ class TwoStageRanker(Ranker):
         asked: Sequence[Asked] = (),
         **options: Any,  # noqa: ANN401 (options of any type)
     ) -> None:
-        """Cut the lists by the base scores of their rows and fit the exact stage to the tops under demands.
-
-        Under `max_nonzeros` it may use only the columns `used` by the base, (d,); of a column of scores, which it
-        cannot use, one column less than that. Options are those of `ExactRanker._find`.
-        """
+        """Cut the lists by the base scores of their rows and fit the exact stage to the tops under demands."""
         features, lists = training.features, training.lists
         labels = exact._weighted_labels(training)
         cuts = cut(scores, lists, self.top_k)
@@ -405,12 +397,7 @@ class TwoStageRanker(Ranker):
             exact.note_ = f"{why}: the base ranking is kept"
 
     def _out_of_fold(self, scores: FloatArray, training: LabelledRows, seed: int, repeats: int = 2) -> FloatArray:
-        """Return base scores of the training rows by clones that have not seen them, on the scale of the base ranker.
-
-        An overfitted base looks better on its own training rows than it is, and a correction learnt from such scores
-        would trust it too much. Bases without a fit, and data of which a part would hold a single label, keep their own
-        scores. With times, the scores of the first rows are NaN, for nothing is before them.
-        """
+        """Return base scores of the training rows by clones that have not seen them, on the scale of the base."""
         if training.known is not None:
             return training.known
         folds = folds_of(training, seed, repeats) if self._learns_base else []
@@ -487,10 +474,7 @@ class TwoStageRanker(Ranker):
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
 
     def _inner_splits(self, training: LabelledRows, seed: int) -> list[Fold]:
-        """Return the folds on which candidates are compared: with times, not those before which nothing is out of fold.
-
-        A single fold is kept all the same; its corrections learn from the base's scores of its own training rows.
-        """
+        """Return the folds on which candidates are compared: with times, not those before which no score is known."""
         folds = folds_of(training, seed * 1_000)
         return folds[1:] if training.times is not None and len(folds) > 1 and self._learns_base else folds
 
@@ -525,19 +509,8 @@ class TwoStageRanker(Ranker):
         """None: the score is not linear in the features."""
         check_is_fitted(self)
 
-    def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
-        """Return scores (n,) whose order within each list is the merged one: reranked items above all others.
-
-        Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s``
-        for s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below: increasing, and above the threshold. After a fit on
-        queries the threshold is that of the row's query, scores of different queries are not comparable, and `qid` has
-        to be said.
-        """
-        qid = self._lists_for("decision_function", qid)
-        return self._scores(self._features(X), qid)
-
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray]:
-        return self._first_name, self._first_stage(features, None if self.threshold_ is not None else qid)[0]
+        return self._first_name, self._first_stage(features, qid)[0]
 
     @property
     def _first_name(self) -> str:
@@ -595,7 +568,6 @@ class TwoStageRanker(Ranker):
         return MetadataRouter(owner=self).add_self_request(self).add(base=self.base, method_mapping=fitting)
 
     def _exact_stage(self) -> ExactRanker:
-        """Return the exact stage, not yet fitted."""
         exact = self.exact
         if isinstance(exact, str | RankStatistic):
             return ExactRanker(exact)
@@ -629,23 +601,17 @@ class TwoStageRanker(Ranker):
 
     def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
         """Return base scores, the score from which each row is reranked, and the number of its query."""
-        if self.threshold_ is not None and qid is not None:
-            raise ValueError("qid must be None: the ranker was fitted on one list, fit(X, y, qid) takes queries")
-        queries = None if qid is None else checked_queries(qid, len(features))[0]
+        # after a fit on one list the scores hold for any list
+        queries = None if qid is None or self.threshold_ is not None else checked_queries(qid, len(features))[0]
         one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
         scores = self.base_._scores_among(features, self._names, one if queries is None else queries)
         return scores, self._cuts(scores, queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
-        """Return the base score from which each row is reranked, (n,)."""
         return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
-    def _all_scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
-        return self._scores(features)
-
-    def _scores(self, features: Features, qid: ArrayLike | None = None) -> FloatArray:
-        scores, cuts, queries = self._first_stage(features, qid)
-        return self._merged(scores, cuts, features, queries)
+    def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
+        return self._placed(features, lists)[0]
 
     def _lists_of_scores(self, method: str, qid: Qid) -> ArrayLike | None:
         return self._lists_for(method, qid)
@@ -675,8 +641,7 @@ class TwoStageRanker(Ranker):
         return np.where(top, lift + above, scores)
 
     def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
-        # after a fit on one list the scores hold for any list
-        scores, cuts, queries = self._first_stage(features, None if self.threshold_ is not None else qid)
+        scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
     def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
@@ -709,7 +674,7 @@ class TwoStageRanker(Ranker):
 
         features, exact = np.array(values), self.exact_
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
-        scores = self.base_._scores_among(features, self._names, None if self.threshold_ is not None else queries)
+        scores = self._first_stage(features, queries)[0]
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
         places, base, note = self.base_._places(self._names), None, ""
         parts = self.base_._parts(features if places is None else features[:, places])
@@ -734,7 +699,6 @@ class TwoStageRanker(Ranker):
         return frame, seen, base, note
 
     def _form_of_base(self) -> Ranker:
-        """Return a ranker of this package that scores as the base does; TypeError where there is none."""
         try:
             return self.base_._saved_form()
         except TypeError as error:
@@ -768,7 +732,6 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
 
 
 def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:
-    """Return why the exact stage has no weights for these tops."""
     if exact.solution_ is not None:
         return "no weights are known to satisfy the side constraints"
     tops, one = (f"the top {len(labels)}", "class") if groups is None else ("the tops of the queries", "label each")

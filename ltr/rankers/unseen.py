@@ -60,10 +60,9 @@ def rank_held_out(
 
 
 def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
-    """Return merged scores of rows by clones that have not seen them.
+    """Return merged scores of rows by clones that have not seen them and correct the base to the same degree.
 
-    The clones correct the base, to the same degree, where this ranker does. Their base scores and their exact
-    scores are put on the scales of this ranker's, which are then merged as in a prediction.
+    Their base and exact scores are put on the scales of this ranker's, and then merged as in a prediction.
     """
     features, lists = rows.features, rows.lists
     if (known := ranker._known_out_of_fold) is not None and len(known) == len(parts):
@@ -98,8 +97,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
     """Return merged scores of the rows of the fit by exact stages that have not learned from them, (n,).
 
     Each part of the rows gets the weights that the other parts lead to under the same demands, on the scale of this
-    ranker's; the base's order, where no weights are known to meet them there. The rows have the base's scores of them
-    out of fold as `known`.
+    ranker's; the base's order, where no weights are known to meet them there.
     """
     scores = np.asarray(training.known)
     known, lists, every = ~np.isnan(scores), training.lists, np.ones(len(scores), dtype=np.bool_)
@@ -140,7 +138,6 @@ def _like_this(ranker: TwoStageRanker, share: float) -> TwoStageRanker:
 
 
 def _part_of_top(top_k: int | None, share: float) -> int | None:
-    """Return the length of the list to rerank among a share of the rows."""
     return None if top_k is None else max(2, round(top_k * share))
 
 
@@ -150,11 +147,7 @@ def common(rows: Sequence[IntArray]) -> IntArray:
 
 
 def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
-    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them.
-
-    A base that is fitted to the training rows of both has seen neither what the split holds out nor what the other fold
-    does. With times these are the training rows of the other, earlier fold alone.
-    """
+    """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them."""
     for other in others:
         shared = common([split.train, other.train])
         if len(shared) and np.isin(other.held, split.train).all():

@@ -108,10 +108,10 @@ def _places(lists: IntArray) -> IntArray:
 class Explanation:
     """What each column adds to the scores of some rows, as `Ranker.explain` returns it.
 
-    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``, and puts row i above row k by
-    ``w_j (x_ij - x_kj)``. In a sum of functions of single columns, such as RankBoost's, it adds the value of its
-    function. Of two stages, each row is explained by the stage that placed it. In a reranked row the column ``base
-    score`` has what the base score adds. In the others it is the whole score of a base that is no sum over columns.
+    With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``; in a sum of functions of
+    single columns, such as RankBoost's, the value of its function. Of two stages, each row is explained by the stage
+    that placed it. In a reranked row the column ``base score`` has what the base score adds. In the others it is the
+    whole score of a base that is no sum over columns.
 
     Attributes:
         frame: what each column adds, by row: the columns of the fit, ``base score`` and ``constant`` where there are
@@ -139,7 +139,6 @@ class Explanation:
 
         A frame with a line for each column in which the rows differ, from the one that speaks most for `row` to the one
         that speaks most against it, and ``total`` last: the values of both rows, and the difference of what they add.
-        Where two stages placed the rows, it is the difference of their base scores.
         """
         import pandas as pd
 
@@ -155,9 +154,9 @@ class Explanation:
     def row(self, row: Hashable) -> pd.DataFrame:
         """Return the explanation of one row, by its index, beside its neighbours on the list.
 
-        A frame with a line for each column, from the one that adds most in size to the one that adds least, and
-        ``total`` last: the value, what it ``adds``, and by how much it speaks for this row against the row ``above``
-        and the row ``below``, where there are such rows.
+        A frame with a line for each column, from the one that adds most in size, and ``total`` last: the value, what it
+        ``adds``, and by how much it speaks for this row against the row ``above`` and the row ``below``, if there are
+        such.
         """
         import pandas as pd
 
@@ -186,7 +185,6 @@ class Explanation:
         return found
 
     def _place(self, row: Hashable) -> int:
-        """Return the number of the row with an index."""
         places = np.flatnonzero(self.frame.index == row)
         if len(places) != 1:
             raise ValueError(

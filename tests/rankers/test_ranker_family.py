@@ -13,6 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, UnsetMetadataPassedError
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -319,6 +320,7 @@ class Recorder(BaseEstimator):
         (Ridge(), "predict"),
         (LogisticRegression(), "decision_function"),
         (RandomForestClassifier(10, random_state=0), "predict_proba"),
+        (MLPClassifier((2,), max_iter=2000, random_state=0), "predict_proba"),
         (SurrogateRanker("hinge"), "decision_function"),
         (make_pipeline(StandardScaler(), Ridge()), "predict"),
     ],

@@ -26,7 +26,7 @@ def test_the_list_is_cut_at_the_kth_training_score():
     X, y = sample()
     ranker = quick(base=Scores()).fit(X, y)
     assert ranker.threshold_ == np.sort(X[:, 0])[-20]
-    assert ranker.reranked(X).sum() == 20
+    assert ranker.reranked(X).sum() == (ranker.rank(X)["stage"] == "reranked").sum() == 20
     assert ranker.problem_.n == 20
     np.testing.assert_array_equal(ranker.problem_.y, y[X[:, 0] >= ranker.threshold_])
 
