@@ -87,9 +87,8 @@ def test_folds_in_time_learn_from_all_that_was_before_and_from_nothing_else(by_q
     _, y, week = _rows()
     lists = None if not by_query else week * 3 + np.arange(len(y)) % 3
     groups = np.arange(len(y)) % 40  # of which each has rows in several weeks
-    folds = folds_of(
-        LabelledRows(None, y.astype(float), lists, groups if lists is None else None, week), seed=3, repeats=4
-    )
+    rows = LabelledRows(None, y.astype(float), lists, groups if lists is None else None, week)
+    folds = folds_of(rows, seed=3, repeats=4)
     assert [fold.repeat for fold in folds] == [0] * FOLDS
     assert len({fold.name for fold in folds}) == FOLDS
     for fold in folds:

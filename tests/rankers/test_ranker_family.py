@@ -330,8 +330,7 @@ def test_any_estimator_can_be_the_base(base, method):
     ranker = TwoStageRanker(base, STAGE, 10, choose=False).fit(X, y)
     below = ~ranker.reranked(X)
     assert below.sum() >= 30
-    fitted = getattr(ranker.base_, "estimator_", ranker.base_)
-    scores = getattr(fitted, method)(X)
+    scores = getattr(getattr(ranker.base_, "estimator_", ranker.base_), method)(X)
     scores = scores[:, 1] if method == "predict_proba" else scores
     np.testing.assert_allclose(ranker.predict(X)[below], scores[below], rtol=1e-12)  # linear ones by column
 
@@ -364,9 +363,8 @@ class GroupRecorder(BaseEstimator):
 def test_a_base_that_learns_from_groups_gets_the_rows_list_by_list(base):
     X, y, qid = queries()
     ranker = TwoStageRanker(base, STAGE, 4, choose=False).fit(X, y, qid)
-    seen_X, seen_y, sizes = (
-        ranker.base_.estimator_ if isinstance(base, GroupRecorder) else ranker.base_.estimator_[-1]
-    ).seen_
+    fitted = ranker.base_.estimator_
+    seen_X, seen_y, sizes = (fitted if isinstance(base, GroupRecorder) else fitted[-1]).seen_
     ends = np.cumsum(sizes)[:-1]
     found = set()
     for rows, labels in zip(np.split(seen_X, ends), np.split(seen_y, ends), strict=True):

@@ -126,8 +126,7 @@ def test_graded_labels_of_one_list_keep_the_threshold_for_new_rows():
     assert ranker.threshold_ == np.sort(ranker.base_.decision_function(X))[-10]
     alone = [ranker.decision_function(X[i : i + 1])[0] for i in range(len(X))]
     np.testing.assert_allclose(ranker.decision_function(X), alone, rtol=1e-14)
-    lists = np.arange(len(X)) // 6
-    np.testing.assert_array_equal(ranker.decision_function(X, lists), ranker.decision_function(X))
+    np.testing.assert_array_equal(ranker.decision_function(X, np.arange(len(X)) // 6), ranker.decision_function(X))
 
 
 @pytest.mark.parametrize(
