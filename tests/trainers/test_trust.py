@@ -145,7 +145,7 @@ def test_a_ranker_of_a_class_of_its_own_is_refused_with_the_module_and_its_file(
     run = shutil.copytree(quick_run, stranger / "runs" / "quick")
 
     def change(state):
-        state["fitted"]["base"] |= {"ranker": "Scores", "parameters": {"estimator": "evil:Scores"}}
+        state["fitted"]["base_"] |= {"ranker": "Scores", "parameters": {"estimator": "evil:Scores"}}
 
     rewrite(run / "exact" / "model.json", change)
     for command in (["predict"], ["explain"], ["export", "-o", "model.onnx"]):
