@@ -129,13 +129,12 @@ double over_upper_items(const Sorted& x, Work work) {
 
 // Sums for the lower items k of one item i, with exponentials around a middle: of products q, of the parts of the
 // values that are linear in z, and of the slopes; all but the last are kept for each k.
-LTR_MULTIVERSION double close_logistic_row(const Sorted& x, const Exponentials& exponentials, std::size_t i,
-                                           std::size_t to, double* products, double* linear) {
-  const double score = x.scores[i], up = exponentials.up[i], down = exponentials.down[i], *scores = x.scores + to,
-               *ups = exponentials.up + to, *downs = exponentials.down + to;
-  double *slopes = x.slopes + to, slope = 0.0;
+LTR_MULTIVERSION double close_logistic_row(double score, double up, double down, const double* scores,
+                                           const double* ups, const double* downs, double* products, double* linear,
+                                           double* slopes, std::size_t n) {
+  double slope = 0.0;
 #pragma omp simd reduction(+ : slope)
-  for (std::size_t k = 0; k < x.n - to; ++k) {
+  for (std::size_t k = 0; k < n; ++k) {
     const double e = down * ups[k], inverse = up * downs[k], z = scores[k] - score;
     const double far = e < inverse ? e : inverse, step = e / (1.0 + e);
     products[k] += far * (1.0 + products[k]);
@@ -166,7 +165,8 @@ double add_up_close(const Sorted& x, const Exponentials& e, double* sums, Worksp
       take_logarithms(products, sums, x.n);
       factors = 1;
     }
-    x.slopes[i] += close_logistic_row(x, e, i, to, products + to, sums + to);
+    x.slopes[i] += close_logistic_row(x.scores[i], e.up[i], e.down[i], x.scores + to, e.up + to, e.down + to,
+                                      products + to, sums + to, x.slopes + to, x.n - to);
   });
   take_logarithms(products, sums, x.n);
   return pairs;
