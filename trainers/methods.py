@@ -195,8 +195,8 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
                 watch.log(index, {"loss/convex": float(ranker.losses_[index]), **reached}, rounds[index - 1])
         record |= {"steps": len(rounds), "loss": float(ranker.losses_[-1])}
     else:
-        no_loss = isinstance(ranker, ScoreColumn | EstimatorRanker | AutoRanker)
-        record["loss"] = None if no_loss else own_loss(method, scores.train, train)
+        convex = isinstance(ranker, SurrogateRanker | LogisticRegressionRanker)
+        record["loss"] = own_loss(method, scores.train, train) if convex else None
     if isinstance(ranker, SurrogateRanker):
         assert ranker.fit_ is not None
         ended = "converged" if ranker.converged_ else str(ranker.fit_.stopped)
