@@ -199,11 +199,19 @@ def parser_of_ltr() -> _Parser:
     rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
     rank("overrides", **_SHARED["overrides"])
     rank("--visits", type=_whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
-    rank("--today", metavar="COLUMN", help="column of the scores of today, larger first: to compare, and to blend")
+    rank(
+        "--today",
+        metavar="COLUMN",
+        help="column with today's scores (larger is better), to compare with and to blend in",
+    )
     rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
     rank("--new", metavar="TABLE", type=Path, help="table of the rows to rank (default: rows of TABLE without a label)")
     rank("--new-values", **{**_SHARED["--new-values"], "default": None})
-    rank("--methods", metavar="NAMES", help="methods to compare, such as logistic,forest (default: what suits)")
+    rank(
+        "--methods",
+        metavar="NAMES",
+        help="methods to compare, such as logistic,forest (default: those that suit the data)",
+    )
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
 
     sweep = add(commands.sweep, "config", "overrides", "--dry-run", "--trust", "--quiet")
@@ -242,7 +250,7 @@ def parser_of_ltr() -> _Parser:
 
     init = add(commands.init, "table", *_ROLES)
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
-    init("--force", help="write over a file that is there", **_FLAG)
+    init("--force", help="overwrite an existing file", **_FLAG)
 
     card = add(commands.card, "table", "overrides", "--positive", "--drop", "--demands", "--seed", "--json", "--quiet")
     of_label = "column of the labels; with --time whether the event happened, with --treatment the outcome, any number"

@@ -36,7 +36,7 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
         state = "finished" if name in finished else "to compute"
         rows.append([name, state, f"{limit:g} s" if limit else ""])
     if fresh and folder.begun:
-        state = "the run in it would be thrown away"
+        state = "the run in it would be deleted"
     else:
         state = f"{len(finished)} of {len(rows)} methods are finished" if goes_on else "new"
     notes = [*split.notes, *filter(None, [too_long(config, split)]), *unchecked]

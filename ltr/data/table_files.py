@@ -283,7 +283,7 @@ class _TextFile:
                     wrong.append(f"line {line} has {len(fields)} fields")
         if wrong:
             more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
-            advice = "mend these lines: a field with a separator in it needs quotes around it"
+            advice = "correct these lines: a field with a separator in it needs quotes around it"
             raise DataError(f"{self.file}: {', '.join(wrong[:_SHOWN])}{more}, the header {count}; {advice}")
 
 

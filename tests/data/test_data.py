@@ -245,7 +245,7 @@ def test_texts_stand_beside_the_rows_of_the_features(tmp_path):
         ("a,y\n1,0\nred,1\nblue,0\n", {}, "column 'a' must hold numbers, got 'red' in row 2"),
         ("a,y\n1,si\n2,no\n", {}, "column 'y': labels must be 0 and 1, or yes and no, got 'si', 'no'; data.positive ="),
         ("a,b,a,y\n1,2,3,0\n1,2,3,1\n", {}, "column names must differ, got 'a' for columns 1 and 3"),
-        ("a,y\n1,0\n2,1,5\n", {}, "line 3 has 3 fields, the header 2; mend these lines"),
+        ("a,y\n1,0\n2,1,5\n", {}, "line 3 has 3 fields, the header 2; correct these lines"),
         ('a,y\n"1,0\n', {}, "not a table separated by ',': .*EOF inside string"),
         ("a,b,y\n1,2,0\n1,1\n", {}, "line 3 has 2 fields, the header 3"),
     ],

@@ -48,7 +48,7 @@ def test_a_dry_run_knows_what_is_finished_and_what_does_not_go_on(workplace, cap
     assert json.loads(said(capsys, "show", "quick", "--json")) == run
     (workplace / "runs" / "quick" / "ranknet" / "result.json").unlink()
     assert "1 of 2 methods are finished" in said(capsys, "run", "quick.toml", "-n", "exact.enabled=false")
-    assert "would be thrown away" in said(capsys, "run", "quick.toml", "-n", "--fresh")
+    assert "would be deleted" in said(capsys, "run", "quick.toml", "-n", "--fresh")
     assert main(["run", "quick.toml", "-n"]) == 2
     assert "exact.enabled: was false in the run begun in runs/quick" in capsys.readouterr().err
     (workplace / "table.csv").write_text(table(seed=1))

@@ -244,7 +244,7 @@ class DataConfig(Section):
     decimal: Literal[".", ","] | None = option(None, "decimal mark of numbers that could be read with both, as 1,234")
     date_format: _Name = option(None, "format of dates whose day and month could be swapped, such as %d/%m/%Y")
     first_year: _Year | None = option(None, "first of the hundred years that years of two digits stand for, as 1930")
-    unlabelled: Literal["drop"] | None = option(None, "drop leaves out rows without a label, else an error")
+    unlabelled: Literal["drop"] | None = option(None, "drop leaves out rows without a label; else they are an error")
     train_fraction: float = option(0.5, "share of the rows (queries) that train; with time, the earliest", gt=0, lt=1)
     split_seed: Seed | None = option(None, "seed of the split; the run's seed when left out")
     seed: Seed = option(0, "seed of generated data sets")
@@ -356,7 +356,7 @@ class SurrogateConfig(Section):
     chunk_rows: Count | None = option(None, "rows on the device at a time, for data larger than its memory")
     l2: NotNegative = option(1e-4, "price of the squared weights, l2/2 ||w||^2")
     validation: Share | None = option(
-        None, "share of the training rows (queries) to stop early by; 0.2 if neural, or not convex with queries"
+        None, "share of training rows (queries) held out for early stopping; 0.2 if neural, or not convex with queries"
     )
     patience: Count = option(20, "steps without a better validation statistic after which to stop")
     tolerance: Positive = option(1e-8, "relative accuracy at which a fit has converged")
@@ -521,7 +521,7 @@ class ExactConfig(Section):
     base: Annotated[StrictStr, AfterValidator(_method)] | None = option(
         None, "any method of this run, by name; when left out auto, or else the first baseline or loss"
     )
-    top_k: _Length = option(50, 'length of the list to rerank, or "full"; with queries by default 10, of each')
+    top_k: _Length = option(50, 'length of the list to rerank, or "full"; with queries, of each (default 10)')
     statistic: Maximised = option("dcg", "the rank statistic to maximise, and to report first; with queries dcg@10")
     choose: bool = option(True, "rerank only as far as inner splits of the training set show a gain on new lists")
     base_score: _BaseScore = option(
@@ -538,18 +538,20 @@ class ExactConfig(Section):
     )
     integer: _Points | None = option(None, "B: weights are whole numbers from -B to B, of columns in round units")
     C: NotNegative = option(0.0, "price of each non-zero weight")
-    margin: float = option(1e-4, "score difference from which one row is above another; SCIP needs 1e-5", gt=0, le=1)
+    margin: float = option(1e-4, "score difference that puts a row above another; SCIP needs >= 1e-5", gt=0, le=1)
     ties: Literal["resolved", "subrank"] = option("resolved", "how ties are ranked")
     method: StrictStr = option("auto", "exact method; auto chooses one")
     time_limit: Positive = option(60.0, "seconds for the search")
     gap: NotNegative = option(0.0, "relative gap at which to stop; 0 asks for a proof")
     node_limit: Count | None = option(None, "largest number of branch-and-bound nodes")
-    memory_limit: Positive | None = option(None, "megabytes that a solve may add to the process; half of what is free")
-    recentre: Literal["l2", "max"] | None = option(None, "norm of the margin over won pairs that weights then maximise")
+    memory_limit: Positive | None = option(
+        None, "megabytes that a solve may add to the process; by default half of what is free"
+    )
+    recentre: Literal["l2", "max"] | None = option(None, "then maximise the margin of the pairs won, in norm l2 or max")
     certificate: bool = option(False, "write certificate.json, with a proof if it is small, for ltr verify", free=True)
     ranges: NotNegative = option(0.0, "seconds for the places of rows over all good scorers; 0: none", free=True)
     front: _Measured | None = option(
-        None, 'find what this measure of the list costs, as "exposure(sex = F)", within time_limit once more', free=True
+        None, 'find what this measure of the list costs, as "exposure(sex = F)", in one more time_limit', free=True
     )
     seed: Seed | None = option(None, "the run's seed when left out")
 
@@ -672,7 +674,7 @@ class CardConfig(Section):
 
     enabled: bool = option(False, "whether to make a card; true where the section is there and leaves this key out")
     statistic: OfCards = option(
-        "auc", "what to maximise; c_index with data.time_to_event, auuc with data.treatment; log_loss: a risk score"
+        "auc", "what to maximise; c_index with data.time_to_event, auuc with data.treatment; log_loss is minimised"
     )
     max_questions: Count = option(4, f"largest number of questions; at most {MOST_QUESTIONS} for a rank statistic")
     points: StrictInt = option(5, "largest number of points of a question; the smallest is its negative", ge=1, le=100)
@@ -681,7 +683,7 @@ class CardConfig(Section):
     within: Share | None = option(
         None, "share by which the card nearest to the regression may be below the best; 0.02 for auc, c_index, else 0"
     )
-    signs: Signs | None = option(None, 'table of "+" or "-" by column or question: points not below, not above 0')
+    signs: Signs | None = option(None, 'table of "+" or "-" by column or question: points >= 0, points <= 0')
     point_limits: _PointLimits = option(
         None, 'with log_loss: table of least and largest points, { age = [0, 3] }; "(Intercept)" names the intercept'
     )
@@ -692,7 +694,7 @@ class CardConfig(Section):
         'tables such as { at_least = 1, of = ["age", "smoker"] } or { at_most = 2, of = [...] }: how many of these '
         "questions, or of those about these columns, the card may have; with when = [...] where it has one of those",
     )
-    one_direction: _OneDirection = option(False, "columns whose thresholds may have points of one sign; true for all")
+    one_direction: _OneDirection = option(False, "columns whose thresholds must share one sign; true: all columns")
     forbidden: Names = option((), "columns and questions that the card may not have")
     C: NotNegative = option(0.0, "price of each question, on the scale of the statistic")
     demands: ListDemands = option((), "demands on the training rows that the card must meet, as exact.demands")
@@ -761,7 +763,7 @@ class AnswerConfig(Section):
         "and if there are none all its rows (ltr rank) or the test set (ltr run)",
         free=True,
     )
-    new_values: bool = option(False, "rank although most rows have texts in a column that are new", free=True)
+    new_values: bool = option(False, "rank even if most rows have texts that no labelled row had", free=True)
     price: bool | None = option(
         None, "state what constraints cost in hits, by a second fit; by default up to 2,000 rows", free=True
     )

@@ -170,5 +170,5 @@ def _data(cell: Cell) -> Split:
         if cell.on_data(split.facts["sha256"]).id == cell.id:
             return split
         _split.cache_clear()  # files may have changed since
-    advice = "the same `ltr sweep` plans anew; all workers must read the same files"
+    advice = "run the same `ltr sweep` again to plan anew; all workers must read the same files"
     raise RunError(f"{cell.data}: the data on {platform.node()} are not those that the sweep began with; {advice}")
