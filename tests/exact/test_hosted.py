@@ -193,3 +193,15 @@ def test_exceptions_of_the_caller_pass_through(point, sides):
 def test_the_same_seed_searches_the_same_tree():
     one, two = (solve(medium(C=0.02, constraints=ORDER), HOSTED, Limits(time_limit=60, seed=3)) for _ in range(2))
     assert (one.nodes, one.value, one.message) == (two.nodes, two.value, two.message)
+
+
+@pytest.mark.parametrize("seed", range(0, 20, 2))
+def test_children_whose_bound_is_below_0_are_searched(seed):
+    """SCIP's model has no objective, and would cut off nodes with a bound beyond its value of 0."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(12, 4)).round(1), (rng.random(12) < 0.5).astype(int)
+    y[:2] = 0, 1
+    problem = RerankProblem(X, y, "auc", C=1.0, constraints=LinearConstraints([[-1.0] * 4], [-1.2]))
+    hosted, alone = (solve(problem, method, Limits(time_limit=60)) for method in (HOSTED, KERNEL))
+    assert hosted.status is alone.status is Status.OPTIMAL
+    assert hosted.value == pytest.approx(alone.value, abs=1e-9)

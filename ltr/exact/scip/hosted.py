@@ -178,9 +178,9 @@ class Tree(Conshdlr):
         if self._search():
             local_low, local_high = self._bounds()
             for boxes in self._left:
+                # only an estimate: the model has no objective, and a bound beyond its value of 0 would cut the child off
                 node = model.createChild(0.0, model.getCurrentNode().getEstimate())
                 self._boxes[node.getNumber()] = boxes
-                model.updateNodeLowerbound(node, -self.proof.searchable.objective(int(boxes.bound.max())))
                 low, high = boxes.low[:, :d].min(axis=0), boxes.high[:, :d].max(axis=0)
                 for j, variable in enumerate(map(model.getTransformedVar, self._w)):
                     if low[j] > local_low[j]:
