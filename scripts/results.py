@@ -1,9 +1,9 @@
-"""Measure again what the docs state, and print stated values beside those of now; or write the tables into the pages.
+"""Measure again what the docs state, and print stated and new values side by side; or write the tables into the pages.
 
     LTR_DATA=path/to/data python -m scripts.results --quick              # a few cells of each study and benchmark
     LTR_DATA=path/to/data python -m scripts.results clicks uplift        # two of them whole; without names all: days
     LTR_DATA=path/to/data python -m scripts.results exact --only data=pima "top=50;100"
-    LTR_DATA=path/to/data python -m scripts.results payoff --docs        # its tables; --kept: of the records there are
+    LTR_DATA=path/to/data python -m scripts.results payoff --docs        # write its tables (--kept: of known records)
 
 Records are kept in ``results/COMMIT/``, so that the same command goes on after an interruption. The records of studies
 are in ``docs/``: their tables are made of these, and what is measured again is compared on the same cells. Of the page

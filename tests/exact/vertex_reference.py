@@ -186,7 +186,7 @@ def optimum(problem: Problem, tolerance: float = 0.0) -> tuple[float, list[Point
 
     Args:
         problem: d <= 3.
-        tolerance: of the side constraints, see `ltr.exact.constraints.LinearConstraints`.
+        tolerance: by which the side constraints may be missed, see `ltr.exact.constraints.LinearConstraints`.
     """
     value, room = Objective(problem), Fraction(tolerance)
     best, attained = -math.inf, []

@@ -18,8 +18,6 @@ from ltr.display.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH
 NAMES = {"train": "training set", "test": "test set"}
 COLOURS = {"train": TRAINING, "test": TEST}
 """Colours of the training and test sets."""
-WIDE = 6.4
-"""Inches of a picture that is for wide pages only."""
 
 _LETTER = 0.0085  # inches of a letter for each point of its size
 

@@ -214,7 +214,7 @@ def _margin_note(problem: Problem) -> str:
 
 
 def prove_bound(formulation: Formulation, state: SolveState) -> None:
-    """Record the dual bound of a model, if SCIP has one: of the problem where the model has all of its weights."""
+    """Record the dual bound of a model, if SCIP has one; it bounds the problem if the model admits all weights."""
     bound = float(formulation.model.getDualbound())
     if math.isfinite(bound) and abs(bound) <= _INFINITE:
         bound *= formulation.unit
