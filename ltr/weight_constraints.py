@@ -256,6 +256,8 @@ class _Columns:
         word = _WORD.match(rest)
         if word is None:
             return "something is missing at the end"
+        if word[0] == "*":
+            return "'*' must follow a number"
         return f"{word[0]!r} is none of >=, <= and =" if word[0] in "<>" else self._no_column(word[0])
 
 

@@ -6,6 +6,7 @@ so that nothing is measured twice and an interrupted program goes on where it st
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import multiprocessing
@@ -96,8 +97,12 @@ class Bench:
                 print(f"{name}: {seconds:.0f} s", file=sys.stderr, flush=True)
         return complete
 
+    @functools.cached_property
+    def _fields(self) -> list[str]:
+        return list(dict.fromkeys(itertools.chain(*self.requests)))
+
     def _key(self, record: Json) -> str:
-        return json.dumps([record.get(field) for field in dict.fromkeys(itertools.chain(*self.requests))])
+        return json.dumps([record.get(field) for field in self._fields])
 
     def _futures(self, requests: list[Json]) -> Iterator[tuple[Json, Future[tuple[Json, float]]]]:
         spawn = multiprocessing.get_context("spawn")  # a process does not have the memory of this one

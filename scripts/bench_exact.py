@@ -14,6 +14,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ltr.data import half_split, load
 from ltr.exact import METHODS, Demand, Limits, RerankProblem, Solution, TracePoint, solve
@@ -133,7 +135,7 @@ def figures(records: list[Json], folder: Path) -> None:
         line.set_dashes(dashes)
     for axes in panels:
         axes.set(yscale="log", ylim=(_LEAST, None))
-        draw.log_time(axes, _FIRST, last)
+        _log_time(axes, _FIRST, last)
         axes.yaxis.set_major_formatter("{x:g}%")
         axes.yaxis.set_minor_formatter("")
     draw.name_axes(figure, x="seconds", y="gap")
@@ -215,3 +217,13 @@ BENCH = Bench("exact", "docs/exact_bench.md", _REQUESTS, _QUICK, measure, tables
 
 _OF_DEMANDS = grid(data=["travel", "uis", "pima"], top=["50"], kind=KINDS, threads=[_THREADS])
 DEMANDS = Bench("demands", BENCH.page, _OF_DEMANDS, {"data": ["travel"]}, measure_demand, tables_of_demands, alone=True)
+
+
+def _log_time(axes: Axes, first: float, last: float) -> None:
+    """Make a logarithmic axis of seconds, with ticks at powers of ten, or of a hundred where there are many."""
+    axes.set_xscale("log")
+    axes.set_xlim(first, last * 1.15)
+    axes.xaxis.set_major_locator(LogLocator(base=10.0 if math.log10(last / first) <= 3 else 100.0))
+    axes.xaxis.set_minor_locator(LogLocator(base=10.0))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -142,12 +142,12 @@ def problems() -> Iterator[tuple[str, Problem, tuple[str, ...], int]]:
     gains, qid = random.integers(0, 4, 24).astype(np.float64), np.repeat([3, 1, 2], 8)
     pairs = np.array([(i, k) for i in range(12) for k in range(12) if gains[i] > gains[k]])
     limits = LinearConstraints([[1.0, -1.0]], [0.0])
-    box, three = ("weight_space", "direct"), ("weight_space", "direct", "local_search")
+    box, three = ("weight_space",), ("weight_space", "local_search")
     yield "dcg", RerankProblem(X, y), (*three, "resolved", "adapted"), 20_000
     yield "dcg, C", RerankProblem(X, y, C=0.05), (*three, "resolved"), 20_000
     yield "auc", RerankProblem(X, y, "auc"), ("weight_space", "auc"), 20_000
     yield "subrank", RerankProblem(X[:9], y[:9], "dcg", ties="subrank", C=0.01), ("weight_space", "subrank"), 20_000
-    yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), box, 20_000
+    yield "dcg@3, side constraints", RerankProblem(X, y, "dcg@3", constraints=limits), (*box, "direct"), 20_000
     yield "mrr, wide margin", RerankProblem(wide, classes, "mrr", margin=0.25), three, 3_000
     yield "dcg(base=e), one support", RerankProblem(wide, classes, "dcg(base=e)", max_nonzeros=2), box, 3_000
     yield "pauc@5, node limit", RerankProblem(wide, classes, "pauc@5"), box, 40

@@ -116,24 +116,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="FIELD=VALUE", help="a part; semicolons between values"
     )
-    parser.add_argument("--docs", action="store_true", help="write tables and figures into the pages")
+    parser.add_argument("--docs", action="store_true", help="write tables and figures into pages (not paper.md)")
     parser.add_argument("--kept", action="store_true", help="measure nothing: take the records that there are")
     options = parser.parse_args(arguments)
+    if wrong := [name for name in options.names if name not in (*known, "paper")]:
+        parser.error(f"unknown: {', '.join(wrong)}")
     only = {field: values.split(";") for field, _, values in (text.partition("=") for text in options.only)}
     made, complete = origin(), True
     folder = ROOT / "results" / f"{(made['git_commit'] or 'none')[:12]}{'+' if made['git_dirty'] else ''}"
     for name in options.names or [*known, "paper"]:
         if name == "paper":
-            page, claims = "docs/paper.md", paper_lines(folder, quick=options.quick)
+            page, claims = "docs/paper.md", paper_lines(folder, quick=options.quick or options.kept)
         else:
             bench = known[name]
             requests = bench.chosen(bench.quick if options.quick else only)
             path = ROOT / bench.kept if options.docs and bench.kept else folder / f"{name}.jsonl"
             complete &= options.kept or bench.measure_missing(path, requests)
             page, records = bench.page, bench.found(path, requests)
+            if not records:
+                print(f"error: there are no records in {path}", file=sys.stderr)
+                complete = False
+                continue
             if options.docs:
                 written(bench, records)
-            claims = compared(bench, records) if records and not options.docs else iter(())
+            claims = iter(()) if options.docs else compared(bench, records)
         for claim, stated, now in claims:
             if now != "-":
                 print(f"{page} | {claim} | {stated} | {now}", flush=True)

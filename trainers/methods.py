@@ -42,7 +42,6 @@ from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.config.sections import LIMITS
 from trainers.files import Json
 from trainers.plan import Cell
-from trainers.records import thinned
 from trainers.task.data import FloatArray, Part
 from trainers.task.measures import Scores, Task, by_tag, own_loss, share_name
 from trainers.task.raw import demand_columns, not_asked, raw_columns
@@ -279,7 +278,7 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
     seconds = time.perf_counter() - started
     solution, problem, choice = ranker.solution_, ranker.problem_, ranker.choice_
     record: Json = {"status": BASE_KEPT, "seconds": 0.0, "steps": None, "loss": None, "message": ranker.note_}
-    record |= {"weights": None if ranker.coef_ is None else ranker.coef_.tolist(), "list": None, "trace": []}
+    record |= {"weights": None if ranker.coef_ is None else ranker.coef_.tolist(), "list": None}
     record |= {} if choice is None else {"choice": choice.to_dict()}
     note = ranker.note_ if choice is None or choice.reranks else ""  # it would say the choice again
     rule = "" if ranker.exact_.points_ is None else f"points: {ranker.exact_.rule(task.split.feature_names)}"
@@ -304,21 +303,19 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
                     key: problem.evaluate(w) for key, w in zip(starts.by_id, given, strict=False) if problem.feasible(w)
                 },
             },
-            "trace": [
-                [round(point.seconds, 3), point.incumbent, point.bound, point.nodes]
-                for point in thinned([point for point in solution.trace if math.isfinite(point.incumbent)])
-            ],
         }
         if task.config.exact.choose or task.config.exact.base_score:
             record["list"] |= _reached(ranker, problem)
     scores, of_base = _scores(task, ranker), task.scores_of(ranker.base_)
     if isinstance(ranker.base_, AutoRanker):
         of_base = _out_of_fold(ranker.base_, of_base)
-    record["first_k"] = {"base": task.first_k(of_base), EXACT: task.first_k(scores)}
     if bound is not None:
         checks = [[check.constraint, check.how] for check in check_constraints(ranker)]
-        first_k = record["first_k"]["base"]
-        record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": first_k}
+        record["constraints"] = {
+            "checks": checks,
+            "base": task.statistics(of_base),
+            "first_k": task.first_k(of_base),
+        }
     if ranker.demands_ is not None:
         record["demands"] = {
             **ranker.demands_.to_dict(),

@@ -15,13 +15,12 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NotRequired, TypeVar
+from typing import Any, NotRequired
 
-import numpy as np
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
@@ -30,7 +29,6 @@ from trainers.files import Json, RunError, read_json, reading, to_json, write_at
 
 _Numbers = dict[str, float | None]
 _Sizes = dict[str, list[int] | int]
-_Points = list[list[float | None]]
 _Weights = list[float]
 
 
@@ -67,9 +65,6 @@ class Record(TypedDict):
     # from; where a base score is corrected also {"base", "reached", "base_weight"}: the statistic of the base's order
     # and of the ranker's, and the base score's weight
     list: NotRequired[dict[str, float | _Numbers | None] | None]
-    trace: NotRequired[_Points | None]  # [[seconds, incumbent, bound, nodes], ...]
-    # {"base": ..., "exact": ...}: what the first K rows hold before and after reranking, see `Task.first_k`
-    first_k: NotRequired[dict[str, Any] | None]
     # {"checks": [[constraint, how it holds], ...], "base": {"train", "test"}, "first_k"}, where both stages are bound:
     # statistics and first K rows of the base so fitted
     constraints: NotRequired[dict[str, Any] | None]
@@ -83,23 +78,12 @@ CELLS = "cells"
 """Folder of the records in a sweep's folder."""
 INDEX = "sweep.json"
 """File of a sweep's folder that says which records make which table."""
-POINTS = 40
-"""Largest number of points of a trace in a record."""
 ADVICE = "remove it: the same `ltr sweep` then writes it again"
 """What to do about a damaged index."""
 
 _GRID_KEYS = {"name", "title", "best_of", "varied", "cells"}
 _CELL_KEYS = {"id", "data", "split", "method", "varied"}
 _RECORD_ADVICE = "remove it: the same `ltr sweep` then computes this result again"
-_Point = TypeVar("_Point")
-
-
-def thinned(points: Sequence[_Point], most: int = POINTS) -> list[_Point]:
-    """Return at most `most` of the points, the last among them: dense at the beginning, where most changes."""
-    if len(points) <= most:
-        return list(points)
-    chosen = np.unique(np.geomspace(1, len(points), most).round().astype(int)) - 1
-    return [points[at] for at in chosen]
 
 
 def is_trivial(bound: float | None, trivial_bound: float | None) -> bool:

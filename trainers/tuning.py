@@ -219,7 +219,7 @@ def _begin(search: Search, folder: Path, split: Split, fresh: bool) -> None:
         for name in (_SETTINGS, _JOURNAL):
             (folder / name).unlink(missing_ok=True)
     known = read_json(path, _ADVICE)
-    own = {"report.md", "report.html", "figures", "trials.csv", "best.toml"}  # of a search thrown away
+    own = {"trials.csv", "best.toml"}  # of a search thrown away
     if known is None and {entry.name for entry in folder.iterdir() if not entry.name.startswith(".")} - own:
         raise RunError(f"name: {folder} holds other files than a search's; remove it, or choose another name")
     remove_leftovers(folder, locked=True)

@@ -358,7 +358,7 @@ class Card:
         try:
             return cls.from_dict(json.loads(Path(path).read_bytes().decode("utf-8-sig")))
         except (ValueError, RecursionError) as error:  # bad JSON and bad UTF-8 are both ValueErrors
-            raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards") from None
+            raise ValueError(f"{path}: {error}; Card.save and `ltr card` write cards as JSON files") from None
 
 
 def _rendering() -> ModuleType:

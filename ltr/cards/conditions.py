@@ -19,7 +19,7 @@ INTERCEPT = "(Intercept)"
 """Name of the intercept among limits of points."""
 
 
-def conditions_of(ranker: Any, questions: Questions) -> tuple[CardConditions, list[str]]:  # noqa: ANN401
+def named_conditions(ranker: Any, questions: Questions) -> tuple[CardConditions, list[str]]:  # noqa: ANN401
     """Return the conditions of a `CardRanker` on cards of these questions, and their words.
 
     The name of a column stands for all questions about it. A sign or limit of a column is not about its being missing,

@@ -59,6 +59,8 @@ class Question:
     unit: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise ValueError(f"column must be a name, got {self.column!r:.80}")
         one_of("operator", self.operator, get_args(Operator))
         if self.decimal not in (".", ",", "", None):
             raise ValueError(f"decimal must be '.', ',', '' or None, got {self.decimal!r:.80}")

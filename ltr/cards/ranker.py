@@ -15,7 +15,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from ltr.cards.card import Card, Searched, check_labels
-from ltr.cards.conditions import INTERCEPT, checked_limits, conditions_of
+from ltr.cards.conditions import INTERCEPT, checked_limits, named_conditions
 from ltr.cards.questions import Cuts, Question, Questions
 from ltr.cards.reference import Reference
 from ltr.checks import as_float, check_flag, check_number, check_whole, one_of
@@ -238,7 +238,7 @@ class CardRanker(Ranker):
             questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
         )
         found, price = self._solved(self.problem_, decisive)
-        conditions = (*conditions_of(self, questions)[1], *map(str, demands))
+        conditions = (*named_conditions(self, questions)[1], *map(str, demands))
         if found.value == -math.inf:
             told = "; ".join(conditions)
             if found.status is Status.INFEASIBLE:
@@ -345,7 +345,7 @@ class CardRanker(Ranker):
         self, questions: Questions, answers: FloatArray, labels: FloatArray, demands: Sequence[Demand] = ()
     ) -> CardProblem | RiskProblem:
         """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
-        conditions, _ = conditions_of(self, questions)
+        conditions, _ = named_conditions(self, questions)
         if self.is_risk:
             intercept = checked_limits(self.point_limits).get(INTERCEPT)
             return RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=intercept)

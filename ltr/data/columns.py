@@ -33,6 +33,7 @@ from ltr.data.forms import (
 
 MOSTLY = 0.8
 """Least share of numbers or dates in a column whose other texts are taken for mistakes."""
+_NESTED = (list, tuple, dict, set, np.ndarray)  # types of cells
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 
@@ -66,6 +67,8 @@ class Column:
         series = values if isinstance(values, pd.Series) else pd.Series(_cells(values), copy=False)
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
+        if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) == "timedelta":
+            series = pd.to_timedelta(series)
         if pd.api.types.is_timedelta64_dtype(series.dtype):
             series = series / pd.Timedelta(days=1)
         if not isinstance(series.index, pd.RangeIndex) or series.index.start != 0 or series.index.step != 1:
@@ -269,12 +272,23 @@ class Column:
 
         try:
             codes, cells = pd.factorize(self._series)
-        except TypeError:  # lists and the like, which are texts
+        except TypeError:  # lists and the like, which `nested` reports
             codes, cells = pd.factorize(self._series.map(str))
         kept = [not is_nothing(cell) for cell in cells]
         if not all(kept):
             codes = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)[codes]
         return codes, [cell for cell, keep in zip(cells, kept, strict=True) if keep]
+
+    @cached_property
+    def nested(self) -> str:
+        """What is wrong with a column that holds lists or other tables; empty for all others."""
+        if self._numeric or self._series.dtype != object:
+            return ""
+        row = next((row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED)), None)
+        if row is None:
+            return ""
+        given = f"{self._series.iloc[row]!r:.60} in row {row + 1}"
+        return f"column {self.name!r} must hold one number, text or date in each cell, got {given}"
 
     @property
     def _codes(self) -> NDArray[np.intp]:

@@ -267,7 +267,7 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def feature_names(features: Sequence[str]) -> tuple[str, ...]:
+def checked_feature_names(features: Sequence[str]) -> tuple[str, ...]:
     """Return the requested feature names; raise DataError unless there is at least one and all differ."""
     if isinstance(features, str) or len(features) == 0:
         raise DataError(f"features must be a sequence of at least one column name, got {features!r}")

@@ -29,8 +29,9 @@ MARKS = (".", ",")
 ISO = "ISO 8601"
 """Name of the format of dates such as 2024-05-31 and 2024-05-31T12:30."""
 
-STRICT = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
+AS_WRITTEN = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
 """How pydantic reads what was written as JSON."""
+
 _DASHES = frozenset(("-", "--", "---", "\u2013", "\u2014", "\u2212"))
 _MINUS = str.maketrans("\u2212\u2013\ufe63\uff0d", "----")  # what is typeset as a minus
 _SPACE = "'\u2019 \u00a0\u202f"
@@ -129,7 +130,7 @@ class NumberForm:
         [12.0, 1.5, 1.5, nan]
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    __pydantic_config__: ClassVar[dict[str, Any]] = AS_WRITTEN
 
     decimal: str = ""  # mark; empty where no text has one: a later text is a number if it can be read in one way only
     unit: str = ""  # what stands beside each number, such as "%"; empty for numbers alone
@@ -253,7 +254,7 @@ class DateForm:
         [1.5, -731.0, nan, 2932896.0]
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    __pydantic_config__: ClassVar[dict[str, Any]] = AS_WRITTEN
 
     formats: tuple[str, ...]  # as for strftime, or `ISO`; each cell has one of them
     first_year: int | None = None  # of the hundred years that two digits stand for; None where those are not allowed

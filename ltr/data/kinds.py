@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import MOSTLY, Column, spellings, yes_of
-from ltr.data.forms import ISO, STRICT, DateForm, Form, NumberForm, date_at
+from ltr.data.forms import AS_WRITTEN, ISO, DateForm, Form, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
 FloatArray = NDArray[np.float64]
@@ -124,6 +124,8 @@ def kind_of(
         "column 'paid' is read as numbers in $, '-' as missing"
     """
     missing = column.missing
+    if column.nested:
+        return _unclear(column.nested, _drop(column))
     if missing.all():
         return Kind("empty", "no value in any row")
     if asked is not None and asked not in ("number", "category", "yes/no"):
@@ -312,7 +314,7 @@ class Encoding(_Formed, ABC):
         (('mode = car', 'mode is missing'), [[1.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 1.0]])
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = STRICT
+    __pydantic_config__: ClassVar[dict[str, Any]] = AS_WRITTEN
 
     column: str
     form: Form | None = field(default="text", kw_only=True)  # in which the training rows' cells were read
@@ -337,7 +339,8 @@ class Encoding(_Formed, ABC):
 
     def problem(self, column: Column, *, new_values: bool = False) -> Problem | None:
         """Return what keeps a column of new rows from being used; `new_values` are as for `encode`."""
-        return self._problem(self.read(column), new_values=new_values)
+        column = self.read(column)
+        return Problem(column.nested) if column.nested else self._problem(column, new_values=new_values)
 
     def notes(self, column: Column) -> Iterator[str]:
         """Yield what in a column of new rows the training rows did not have, and what it is taken for."""

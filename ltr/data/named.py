@@ -223,8 +223,10 @@ def _find(
     if not given or not path.is_file():
         package = importlib.util.find_spec("statsmodels") if installed else None
         hint = ", or install the package statsmodels, which holds this one" if installed else ""
-        if package is not None and package.origin is not None:
-            path = Path(package.origin).parent / "datasets" / installed
+        origin = None if package is None else package.origin
+        copy = None if origin is None else Path(origin).parent / "datasets" / installed
+        if copy is not None and copy.is_file():
+            path = copy
         elif given:
             raise DataError(f"{path}: no such file; data set {name} was found at {source}{hint}")
         else:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.checks import one_of
-from ltr.data.dataset import DataError, Dataset, Features, checked_features, feature_names
+from ltr.data.dataset import DataError, Dataset, Features, checked_feature_names, checked_features
 from ltr.data.table_files import is_number, queries_beside
 from ltr.files import LARGEST, missing_file
 
@@ -92,7 +92,7 @@ def _read(
     file = Path(path)
     if not file.is_file():
         raise DataError(f"{path}: {missing_file(file)}")
-    asked = None if features is None else list(feature_names(features))
+    asked = None if features is None else list(checked_feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
     lines = _scan(file)

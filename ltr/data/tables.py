@@ -27,10 +27,10 @@ from ltr.data.dataset import (
     DataError,
     Dataset,
     Features,
+    checked_feature_names,
     checked_features,
     checked_groups,
     checked_queries,
-    feature_names,
 )
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import Kind, kind_of, kinds_of
@@ -359,7 +359,7 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     if isinstance(roles.drop, str):
         raise DataError(f"drop must be a sequence of column names, got the string {roles.drop!r}")
     if roles.features is not None:
-        feature_names(roles.features)
+        checked_feature_names(roles.features)
     found = []
     no_names = 3 * sum(map(is_number, columns)) >= len(columns) > 0  # a third or more of them are numbers
     hint = "; the first line must hold the column names" if no_names else ""
@@ -479,7 +479,7 @@ def features_of(
 
     `where` is the file or frame, for errors; `form` says how texts are numbers, which is found out by default.
     """
-    names = feature_names(features)
+    names = checked_feature_names(features)
     absent = [name for name in names if name not in columns]
     if absent:
         raise TableError(where, [unknown("feature column", absent, columns)])

@@ -131,14 +131,16 @@ class CardConditions:
         if not is_whole(points) or not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
         limits = np.tile([-points, points], (d, 1)) if self.point_limits is None else _limits(self.point_limits, d)
-        sizes = _whole_numbers("least_points", self.least_points, d, 1, MOST_POINTS)
+        least = as_numbers("least_points", self.least_points)
+        sizes = _whole_numbers("least_points", least if least.ndim else np.tile(least, d), d, 1, MOST_POINTS)
         sizes = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
-        signs = _whole_numbers("signs", 0 if self.signs is None else self.signs, d, -1, 1)
+        signs = _whole_numbers("signs", np.zeros(d) if self.signs is None else self.signs, d, -1, 1)
         for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
             set_fields(self, **{name: sign * np.where((signs != -sign) & (end >= sizes), end, 0)})
         for name in ("groups", "directions"):
             given = getattr(self, name)
-            set_fields(self, **{name: _whole_numbers(name, -1 if given is None else given, d, -1, 2**31 - 1)})
+            numbers = _whole_numbers(name, np.full(d, -1) if given is None else given, d, -1, 2**31 - 1)
+            set_fields(self, **{name: numbers})
         free, needed = checked_columns("free", self.free, d), set(checked_columns("required", self.required, d))
         needed |= set(np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist())
         if (count := len(needed - {*free})) > self.max_nonzeros:
@@ -204,9 +206,8 @@ def checked_columns(name: str, given: Sequence[int], d: int) -> tuple[int, ...]:
 
 
 def _whole_numbers(name: str, values: ArrayLike, d: int, least: int, most: int) -> IntArray:
-    """Return one whole number per column, (d,), or one for all; raise ValueError for others or one out of range."""
+    """Return one whole number per column, (d,); raise ValueError for others or one out of range."""
     numbers = as_numbers(name, values)
-    numbers = numbers if numbers.ndim else np.tile(numbers, d)
     if numbers.shape != (d,):
         raise ValueError(f"{name} must hold one number per column ({d}), got shape {numbers.shape}")
     wrong = ~((numbers == np.rint(numbers)) & (numbers >= least) & (numbers <= most))

@@ -427,7 +427,7 @@ _ELSEWHERE = {"map": "ap", "rr": "mrr", "recip_rank": "mrr", "p": "precision", "
 _WITH_CUTOFF = {"P": "precision", "recall": "recall", "map_cut": "ap", "ndcg_cut": "ndcg(gain=linear)",
                 "success": "success"}  # fmt: skip
 _UNDERSCORE = re.compile(rf"({'|'.join(_WITH_CUTOFF)})[_.]([0-9]+)", re.ASCII)
-_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w:])(.*)", re.ASCII)
+_WORD = re.compile(r"([A-Za-z_]\w*)(?![\w:.])(.*)", re.ASCII)
 
 
 def _plain_name(text: str) -> str:
@@ -447,6 +447,7 @@ def _plain_name(text: str) -> str:
     name, rest = word[1].lower(), word[2]
     if word[1] == "nDCG":
         rest = rest if rest.startswith("(") else f"(gain=linear){rest}"
+    if name == "ndcg":
         rest = rest.replace("(dcg='exp-log2')", "").replace("(dcg='log2')", "(gain=linear)")
     return f"{_ELSEWHERE.get(name, name)}{rest}"
 
@@ -468,7 +469,10 @@ def _option(name: str, options: str, text: str) -> float | None:
     if option is None or key != option[0]:
         takes = "no options" if option is None else f"{option[0]}=NUMBER"
         raise ValueError(f"measure {name}: takes {takes}, got {options!r} in {text!r}")
-    return as_number(value)
+    try:
+        return as_number(value)
+    except ValueError:
+        raise ValueError(f"measure {name}: takes {option[0]}=NUMBER, got {options!r} in {text!r}") from None
 
 
 def _call(*arguments: str) -> str:

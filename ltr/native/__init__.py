@@ -1,4 +1,4 @@
-"""Compiled kernels, written in C++: `module.cpp` lists the source files, each of which explains its own functions."""
+"""Compiled kernels, written in C++: `functions.h` explains the functions, and the headers of classes these."""
 
 from pathlib import Path
 

@@ -738,7 +738,8 @@ def fit_to(
 ) -> _R:
     """Fit a ranker to rows, whose features are those of a table, with what its ``fit`` takes; weights it must take."""
     if rows.weights is not None and not has_fit_parameter(ranker, "sample_weight"):
-        raise ValueError(f"sample_weight: the fit of a {type(ranker).__name__} takes none, leave the weights out")
+        remedy = "take one that learns from weights, such as logistic, or leave the weights out"
+        raise ValueError(f"sample_weight: the fit of a {type(ranker).__name__} takes none; {remedy}")
     given = {"qid": rows.lists, "group": rows.groups, "time": rows.times, "sample_weight": rows.weights}
     for name, values in given.items():
         if values is not None and has_fit_parameter(ranker, name):

@@ -37,7 +37,7 @@ from ltr.rankers.foreign import (
     known_names,
     last_step,
     raw_scores,
-    refuses,
+    refuses_names,
 )
 from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, framed, linear_scores
 from ltr.rankers.surrogate import SurrogateRanker
@@ -184,7 +184,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
             given |= {f"{prefix}group_id": lists[order]} if takes_ids else {f"{prefix}group": sizes}
         else:
             given[f"{prefix}qid"] = lists
-        names = None if refuses(estimator, self._names) else self._names
+        names = None if refuses_names(estimator, self._names) else self._names
         given = {name: value for name, value in given.items() if value is not None}
         estimator.fit(framed(features, names), y, **given)
         return names is not None

@@ -213,7 +213,7 @@ def last_step(estimator: Estimator) -> tuple[Any, str]:
     return estimator, prefix
 
 
-def refuses(model: Estimator, names: Sequence[str] | None) -> bool:
+def refuses_names(model: Estimator, names: Sequence[str] | None) -> bool:
     """Return whether the library of a model takes no columns of these names."""
     boosted = _reader_of(model) in (_read_lightgbm, _read_xgboost)
     return boosted and any(set(name) & _REFUSED for name in names or ())

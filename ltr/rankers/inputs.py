@@ -124,9 +124,11 @@ def columns_by_name(X: Table, names: Sequence[str], *, missing: bool = False) ->
 
 def framed(features: Features, names: Sequence[str] | None) -> Any:  # noqa: ANN401 (a frame, or the array)
     """Return features, (n, d), as a pandas frame where their columns have names."""
+    if names is None:
+        return features
     import pandas as pd
 
-    return features if names is None else pd.DataFrame(features, columns=list(names))
+    return pd.DataFrame(features, columns=list(names))
 
 
 _COLUMNS = 16  # of a frame that are put into a matrix at a time, which are a line of a processor's cache

@@ -90,7 +90,7 @@ class TwoStageRanker(Ranker):
 
     Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s`` for
     s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries the threshold is that of the row's query,
-    and scores of different queries are not comparable.
+    and scores of different queries are not comparable. After a fit on one list a `qid` changes no score.
 
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
@@ -705,7 +705,7 @@ class TwoStageRanker(Ranker):
             raise TypeError(f"base: {error}") from None
 
     def _fitted_state(self) -> dict[str, Any]:
-        self._form_of_base()
+        self._form_of_base()  # a base that has none is refused as the base
         choice = None if self.choice_ is None else self.choice_.to_dict()
         return {**super()._fitted_state(), "choice_": choice}
 
@@ -713,6 +713,7 @@ class TwoStageRanker(Ranker):
         super()._restore(fitted)
         if isinstance(self.base_, EstimatorRanker) and self.base_.estimator is None:
             self.base = self.base_  # the estimator of another library is not in the file
+            self.base_._LEARNS = False
         self.choice_ = None if fitted["choice_"] is None else Choice.from_dict(fitted["choice_"])
         self.demands_, self.list_scores_ = None, None
 

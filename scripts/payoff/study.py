@@ -107,11 +107,10 @@ def measure(data: str, split: int | str, base: str) -> Json:
 
 def base_value(ranker: TwoStageRanker, rows: Dataset) -> float:
     """Return the value of the statistic in the order of the base ranker, as a mean over lists."""
-    base, exact = ranker.base_, ranker.exact_
-    score = base.decision_function if hasattr(base, "decision_function") else base.predict
+    exact, found = ranker.exact_, ranker.base_.decision_function(rows.X)
     value = normalized_rank_statistic if exact.normalize else rank_statistic
     lists = None if rows.qid is None else torch.from_numpy(rows.qid)
-    scores, labels = torch.from_numpy(np.asarray(score(rows.X), dtype=np.float64)), torch.from_numpy(rows.y)
+    scores, labels = torch.from_numpy(np.asarray(found, dtype=np.float64)), torch.from_numpy(rows.y)
     return float(value(scores, labels, exact.statistic, gain=exact.gain, qid=lists).nanmean())
 
 

@@ -24,7 +24,7 @@ from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ltr.cards import Card, CardRanker, Counts, Question, Questions
-from ltr.cards.conditions import conditions_of
+from ltr.cards.conditions import named_conditions
 from ltr.exact import Limits, Status, rank_ranges
 from ltr.metrics import rank_statistic
 from ltr.outcomes import wilson
@@ -162,10 +162,10 @@ def test_mistakes_in_a_fit_get_one_clear_error(options, table, message):
 
 def test_conditions_on_a_column_are_not_about_its_being_missing_and_those_on_a_question_come_first():
     questions = Questions(cuts={"age": [40, 60]}).fit(SMALL)
-    signed = conditions_of(CardRanker(signs={"age >= 60": "-", "age": "+"}), questions)[0]
+    signed = named_conditions(CardRanker(signs={"age >= 60": "-", "age": "+"}), questions)[0]
     assert signed.signs[:4].tolist() == [1, -1, 0, 0]
     limits = {"age is missing": (-1, 0), "age": (0, 3)}
-    limited = conditions_of(CardRanker(point_limits=limits), questions)[0]
+    limited = named_conditions(CardRanker(point_limits=limits), questions)[0]
     assert limited.point_limits[:4].tolist() == [[0, 3], [0, 3], [-1, 0], [-5, 5]]
 
 

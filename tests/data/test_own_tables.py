@@ -142,6 +142,14 @@ def test_formats_of_dates(cells, formats):
         assert column.read_as(DateForm((form,))).numbers[0] == first.timestamp() / 86400
 
 
+def test_durations_are_days_and_cells_that_hold_several_values_a_problem():
+    days = Column("took", [pd.Timedelta(hours=36).to_pytimedelta(), None])
+    assert days.numbers[0] == 1.5
+    assert days.missing.tolist() == [False, True]
+    kinds = kinds_of({"tags": Column("tags", [["a", "b"], ["a"], None])})
+    assert "must hold one number, text or date in each cell, got ['a', 'b'] in row 1" in str(kinds["tags"].problem)
+
+
 def test_times_with_zones_count_from_the_same_moment():
     days = Column("a", ["2024-01-01T12:00+00:00", "2024-01-01T13:00+01:00"]).read_as(DateForm((ISO,))).numbers
     assert days[0] == days[1] == 19723.5

@@ -1,4 +1,4 @@
-"""Bounds of the search against optima, or planted weights, that share nothing with it; operating points are forced on.
+"""Bounds of the search against optima, or planted weights, that share nothing with it.
 
 Every instance has weights of a known value, evaluated in rational arithmetic: all of them where there are few whole
 numbers, the best of all cells where there are up to three features, else weights that its features are built around.

@@ -13,7 +13,7 @@ import pytest
 
 from ltr import verify
 from ltr.cards import CardRanker, Questions
-from ltr.cards.conditions import conditions_of
+from ltr.cards.conditions import named_conditions
 from ltr.exact import certify, solve
 from ltr.exact.card_rules import CardRule
 from ltr.exact.cards import CardProblem, CardSearch
@@ -101,7 +101,7 @@ def test_rules_by_name_are_met_stated_and_proven():
     assert "optimal" in ranker.certificate().verify()
     only = [{"at_least": 1, "of": ["town"], "when": ["age"]}]
     questions = Questions().fit(table)
-    conditions, words = conditions_of(CardRanker(rules=only, one_direction=["age"]), questions)
+    conditions, words = named_conditions(CardRanker(rules=only, one_direction=["age"]), questions)
     assert words[0] == "at least 1 of town where it has age"
     (rule,) = conditions.rules
     assert {questions.rules_[j].column for j in rule.when} == {"age"}

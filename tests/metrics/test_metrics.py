@@ -80,15 +80,22 @@ def test_functions_measures_and_evaluate_are_one(name, ties):
         ("RBP(p=0.9)@5", "rbp(p=0.9)@5"),
         ("ERR@20", "err@20"),
         ("NumRet(rel=1)", "num_rel_ret"),
+        ("NDCG(dcg='log2')@10", "ndcg(gain=linear)@10"),
     ],
 )
 def test_other_spellings(text, name):
     assert str(parse_measure(text)) == name
 
 
+def test_import_paths_keep_their_letters():
+    with pytest.raises(ValueError, match=r"Pkg\.mod:fading"):
+        parse_measure("Pkg.mod:fading@10")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("rbp(p=abc)", r"measure rbp: takes p=NUMBER, got 'p=abc' in 'rbp\(p=abc\)'"),
         ("pfound@10", "unknown name 'pfound'; known are ndcg, mrr, .* and the rank statistics auc, wrs"),
         ("ndgc@10", r"unknown name 'ndgc' \(did you mean 'ndcg'\?\)"),
         ("percision@5", r"\(did you mean 'precision'\?\)"),

@@ -209,6 +209,15 @@ def test_a_ranker_that_knows_its_rows_by_heart_gets_the_base_rate_on_noise():
     assert np.abs(seen - y).max() < 0.02
 
 
+def test_two_stages_read_from_a_file_keep_their_base_where_they_are_calibrated(tmp_path):
+    X, y = one_list(120)
+    ranker = TwoStageRanker(DecisionTreeClassifier(max_depth=3, random_state=0), STAGE, 30, choose=False).fit(X, y)
+    ranker.save(tmp_path / f"model{ranker.file_suffix}")
+    read = TwoStageRanker.load(tmp_path / f"model{ranker.file_suffix}")
+    scores = read.predict(X)
+    assert (read.calibrate(X, y).predict(X) == scores).all()
+
+
 class Recorder(BaseEstimator):
     """Logistic regression that records the rows of each fit, whose numbers are in the last column."""
 

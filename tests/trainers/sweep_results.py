@@ -48,7 +48,6 @@ def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal
             "trivial_bound": RankStatistic.parse(STATISTIC).best(10, 5),
             "starts": {f"{data}/{split}/{base}": value - 0.5} if starts is None else starts,
         },
-        "trace": [[0.1, value - 0.5, bound + 1, 1], [1.0, value, bound, 9]],
     }
     return record(data, split, "exact", train, test, options=options, tag=f"-{top_k}-{base}", **found | more)
 
@@ -114,7 +113,7 @@ class Made:
         **more,
     ):  # fmt: skip
         options = {"top_k": K, "time_limit": 20.0, "C": 1e-4, "margin": 1e-4, "base": LR} | dict(options)
-        found = exact(data, split, train, test, value=train, bound=train, starts={}, **{"trace": [], **more})
+        found = exact(data, split, train, test, value=train, bound=train, starts={}, **more)
         found |= {"options": options, "id": f"{data}/{split}/exact-{table}-{sorted(options.items())}"}
         found["list"] |= {"n": 50, "n_pos": 20, "trivial_bound": None, **dict(on_list)}
         self._add(found, table, {key: options[key.partition(".")[2]] for key in vary})

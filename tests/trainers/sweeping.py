@@ -84,7 +84,6 @@ def found_in(folder):
     found = {name: json.loads(path.read_text()) for name, path in files_of(folder).items()}
     for record in found.values():
         record["seconds"] = None
-        record["trace"] = [point[1:] for point in record.get("trace", [])][-1:]
         if "recentred" in record:
             record["recentred"]["seconds"] = None
     return found

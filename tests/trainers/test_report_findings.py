@@ -14,7 +14,7 @@ from tests.trainers.sweep_results import Made
 from trainers.report.evidence import Evidence
 from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
-from trainers.report.report import advice, build_page
+from trainers.report.report import advice, build_page, choices
 from trainers.report.tables import Promise, below_a_start, gain_table, option_tables, table_sections
 from trainers.report.wording import verdict_text
 
@@ -332,3 +332,13 @@ def test_missing_variants_and_undefined_values_are_left_out():
 @pytest.mark.parametrize(("came", "held"), [(0.4, True), (0.0, True), (0.5, False), (-0.1, False), (math.nan, False)])
 def test_a_promise_is_held_within_its_interval(came, held):
     assert Promise(SimpleNamespace(low=0.0, high=0.4), came).held == held
+
+
+def test_gains_that_were_not_measured_are_no_misses(monkeypatch):
+    choice = SimpleNamespace(reranks=True, expected=0.5)
+    found = [SimpleNamespace(choice=choice, came=came, held=came == 0.4) for came in (0.4, math.nan)]
+    monkeypatch.setattr("trainers.report.report.promises", lambda evidence, series: found)
+    evidence = SimpleNamespace(exact=[], decimals=2, statistic="dcg")
+    assert choices(evidence).endswith("and +0.40 on the test sets, within the expected 90 % interval in 1 of 1.")
+    del found[0]
+    assert choices(evidence).endswith("with +0.50 `dcg` to be expected on new lists.")

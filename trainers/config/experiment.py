@@ -17,6 +17,7 @@ from ltr.statistics import LOG_LOSS, RankStatistic
 from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.sections import (
     AUTO,
+    BASELINES,
     FREE,
     AnswerConfig,
     BaselinesConfig,
@@ -39,7 +40,7 @@ EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
 CARD = "card"
 """Name of the card among the methods of a run."""
-_TAKEN = (EXACT, CARD, "results", AUTO, "logistic_regression", "rankboost")
+_TAKEN = (EXACT, CARD, "results", *BASELINES)
 TUNE = "tune"
 """Section of a config that `ltr tune` reads, see `trainers.config.tuning`; other commands pass over it."""
 

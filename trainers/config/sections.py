@@ -415,7 +415,7 @@ class RankBoostConfig(Section):
 
 AUTO = "auto"
 """Name of the method that compares several methods and blends them."""
-_BASELINES = (AUTO, "logistic_regression", "rankboost")
+BASELINES = (AUTO, "logistic_regression", "rankboost")
 
 
 _RANKED = ("logistic", "rankboost", "boosting", "forest", "network", "card")
@@ -464,14 +464,14 @@ def _wrong_estimator(text: str) -> str:
 
 
 def _baseline(text: str) -> str:
-    if text in _BASELINES:
+    if text in BASELINES:
         return text
     if ":" in text:
         if is_trusting() and (wrong := _wrong_estimator(str(estimator_name(text)))):
             raise ValueError(wrong)
         return str(estimator_name(text))
-    hint = nearest(text, _BASELINES)
-    known = ", ".join(_BASELINES)
+    hint = nearest(text, BASELINES)
+    known = ", ".join(BASELINES)
     raise ValueError(f"must be {known}, or module:Class(option=value,...) for a ranker of another library{hint}")
 
 
@@ -493,11 +493,11 @@ class BaselinesConfig(Section):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the methods: the baselines' own, and those of estimators without the module."""
-        return tuple(text if text in _BASELINES else estimator_name(text).short for text in self.methods)
+        return tuple(text if text in BASELINES else estimator_name(text).short for text in self.methods)
 
     @property
     def _paths(self) -> tuple[str, ...]:
-        return tuple(text for text in self.methods if text not in _BASELINES)
+        return tuple(text for text in self.methods if text not in BASELINES)
 
 
 _BaseScore = Annotated[

@@ -10,7 +10,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import MaxNLocator
 
 from ltr.display.figures import canvas
 from ltr.display.pictures import FAINT, INK, SMALL, TEST, TITLE, TRAINING, WIDTH, fonts, shortened
@@ -56,26 +56,16 @@ def name_axes(figure: Figure, *, x: str = "", y: str = "") -> None:
 
 
 def legend(figure: Figure, handles: Iterable[Artist]) -> None:
-    """Draw one legend above all panels, two or three entries side by side."""
+    """Draw one legend above all panels, two entries side by side."""
     figure.legend(
-        handles=list(handles), loc="outside upper center", ncols=2 if figure.get_figwidth() <= WIDTH else 3,
-        frameon=False, fontsize=SMALL, handlelength=1.6, columnspacing=1.4, labelcolor=INK,
+        handles=list(handles), loc="outside upper center", ncols=2, frameon=False, fontsize=SMALL, handlelength=1.6,
+        columnspacing=1.4, labelcolor=INK,
     )  # fmt: skip
 
 
 def entry(label: str, **look: Any) -> Line2D:  # noqa: ANN401
     """Return an entry of a legend with the given look."""
     return Line2D([], [], label=label, **look)
-
-
-def log_time(axes: Axes, first: float, last: float) -> None:
-    """Make a logarithmic axis of seconds, with ticks at powers of ten, or of a hundred where there are many."""
-    axes.set_xscale("log")
-    axes.set_xlim(first, last * 1.15)
-    axes.xaxis.set_major_locator(LogLocator(base=10.0 if math.log10(last / first) <= 3 else 100.0))
-    axes.xaxis.set_minor_locator(LogLocator(base=10.0))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def ticks(axis: Any) -> None:  # noqa: ANN401

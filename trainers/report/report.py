@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,15 +98,17 @@ def choices(evidence: Evidence) -> str:
     results = f"{counted(len(found), 'result')} of the exact stage"
     if not reranked:
         return f"In all {results} the choice on the training set kept the base order."
-    expected, came = (
-        signed(mean_of(np.array(gains)), d)
-        for gains in ([one.choice.expected for one in reranked], [one.came for one in reranked])
-    )
-    return (
+    expected = signed(mean_of(np.array([one.choice.expected for one in reranked])), d)
+    said = (
         f"In {len(reranked)} of {results} the choice on the training set was to rerank, with {expected} {name} to be "
-        f"expected on new lists and {came} on the test sets, within the expected 90 % interval in "
-        f"{sum(one.held for one in reranked)} of {len(reranked)}."
+        "expected on new lists"
     )
+    known = [one for one in reranked if not math.isnan(one.came)]
+    if not known:
+        return f"{said}."
+    came = signed(mean_of(np.array([one.came for one in known])), d)
+    held = sum(one.held for one in known)
+    return f"{said} and {came} on the test sets, within the expected 90 % interval in {held} of {len(known)}."
 
 
 def advice(evidence: Evidence) -> str:

@@ -1,7 +1,7 @@
-"""What runs in SCIP: the paper's MIP formulations, the weight-space search, and the search for risk scores.
+"""What runs in SCIP: the paper's MIP formulations, box searches where side constraints link weights, risk scores.
 
-`base` states what the formulations share, `solver` runs them, `hosted` runs the weight-space search, and `lattice` cuts
-and branches for risk scores.
+`base` states what the formulations share, `solver` runs them, `hosted` runs the rounds of such a search of boxes, and
+`lattice` cuts and branches for risk scores.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class Tree(Conshdlr):
         if self._search():
             local_low, local_high = self._bounds()
             for boxes in self._left:
-                # only an estimate: the model has no objective, and a bound beyond its value of 0 would cut the child off
+                # no bound: the model has no objective, and a bound beyond its value of 0 would cut the child off
                 node = model.createChild(0.0, model.getCurrentNode().getEstimate())
                 self._boxes[node.getNumber()] = boxes
                 low, high = boxes.low[:, :d].min(axis=0), boxes.high[:, :d].max(axis=0)

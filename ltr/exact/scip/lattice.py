@@ -215,9 +215,7 @@ class LatticeSearch(Conshdlr):
             self._add_row(model, number + room * used, None, rule.at_most + room, f"{name}_most_{t}")
 
     def _add_row(self, model: Model, terms: Expression, least: int | None, most: int | None, name: str) -> None:
-        """Add a row; where it has no variables, and is violated, the model becomes infeasible."""
-        if terms.degree() < 1:
-            terms = terms + 0.0 * self.loss
+        """Add a row with one or two limits."""
         if least is not None:
             model.addCons(terms >= least, name=f"{name}_least")
         if most is not None:

@@ -47,7 +47,8 @@ class WeightSpaceSearch:
         local_search: share of the time given to the local search: at first, and then on one of the threads, beside the
             boxes; 0 skips it.
         scip: whether SCIP branches and solves linear programs (`ltr.exact.scip.hosted`) where side constraints link
-            several weights, except for whole numbers and required columns; without it they can take far longer.
+            several weights, except for whole numbers, required columns and a `max_nonzeros` that is searched set by
+            set; without it they can take far longer.
 
     Raises:
         ValueError: a field out of range.

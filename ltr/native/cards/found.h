@@ -36,7 +36,7 @@ class FoundCards : public FoundSoFar {
 
   // Take the places that one thread has found.
   void merge(std::int64_t more, const std::vector<std::array<Extreme, 2>>& of) {
-    const std::lock_guard guard(lock_);
+    const std::lock_guard guard(places_lock_);
     good += more;
     for (std::size_t i = 0; i < of.size(); ++i) {
       for (std::size_t end = 0; end < 2; ++end) extremes[i][end].improve(of[i][end]);
@@ -51,7 +51,7 @@ class FoundCards : public FoundSoFar {
 
  private:
   CardTask& task_;
-  std::mutex lock_;  // of the places
+  std::mutex places_lock_;
 };
 
 }  // namespace ltr
