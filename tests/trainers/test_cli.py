@@ -1,13 +1,10 @@
 """The command line: exit codes, messages in the user's words, prediction on new rows."""
 
-import builtins
 import csv
-import importlib
 import io
 import json
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -141,22 +138,25 @@ def test_a_damaged_file_of_a_run_is_named(quick_run, tmp_path, capsys, name, tex
     assert "--fresh" in err
 
 
-@pytest.mark.parametrize("module", ["ltr", "trainers.run.experiment"])
-def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, monkeypatch, capsys, module):
-    importlib.import_module("sklearn.datasets")  # its compiled modules do not load under another __import__
-    genuine = builtins.__import__
+INTERRUPTED_IMPORT = """
+import signal, sys
 
-    def interrupted(name, *arguments, **options):
-        if name == module:
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == sys.argv[1]:
             signal.raise_signal(signal.SIGINT)
-        return genuine(name, *arguments, **options)
 
-    monkeypatch.setattr("trainers.commands.importlib.import_module", lambda name: interrupted(name))
-    monkeypatch.setattr(builtins, "__import__", interrupted)
-    code = main(["run", "quick.toml"])
-    monkeypatch.undo()
-    assert code == 130
-    assert capsys.readouterr().err == "ltr: interrupted\n"
+sys.meta_path.insert(0, Interrupting())
+from trainers.cli import main
+sys.exit(main(["run", "quick.toml", "--quiet"]))
+"""
+
+
+@pytest.mark.parametrize("module", ["ltr", "trainers.run.experiment"])
+def test_ctrl_c_while_the_imports_run_ends_in_130(workplace, module):
+    command = [sys.executable, "-c", INTERRUPTED_IMPORT, module]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=workplace)
+    assert (done.returncode, done.stderr) == (130, "ltr: interrupted\n")
     assert not (workplace / "runs").exists()
 
 
