@@ -67,8 +67,7 @@ class Found:
 class Evidence:
     """Labelled rows, with scores of fits that have not seen them, (repeats, n).
 
-    `today` has scores that are in use today, larger first. `known` is the calibration that the ranker has learned from
-    these scores; None finds it here.
+    `today` has scores that are in use today, larger first.
     """
 
     labels: FloatArray
@@ -77,7 +76,6 @@ class Evidence:
     groups: IntArray | None = None
     weights: FloatArray | None = None
     today: FloatArray | None = None
-    known: Calibration | None = None
 
     @property
     def hits(self) -> FloatArray:
@@ -87,8 +85,6 @@ class Evidence:
     @cached_property
     def calibration(self) -> Calibration:
         """The chance of a hit by score."""
-        if self.known is not None:
-            return self.known
         return fit_calibration_of_repeats(self.scores, self.labels, self.weights, self.groups)
 
     @cached_property

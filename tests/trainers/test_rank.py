@@ -14,7 +14,7 @@ from ltr.answer.reasons import Typical
 from ltr.data import DataError
 from tests.trainers.pages import Elements
 from trainers.cli import main
-from trainers.ranking import Ranking
+from trainers.ranking_files import Ranking
 
 pytestmark = pytest.mark.usefixtures("few_fits")
 BANNED = re.compile(r"(?i)\b(n?dcg|gap|bound|base (order|rank)\w*|spread|auc|calibrat\w*|logit)\b")
