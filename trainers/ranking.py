@@ -61,10 +61,6 @@ class RawRows:
     columns: Mapping[str, Column]  # their cells
     queries: NDArray[Any] | None = None  # the query of each row; None for one list
 
-    def own(self) -> pd.DataFrame:
-        """Return all columns of these rows as the table has them."""
-        return self.given.own().iloc[self.rows]
-
 
 @dataclass(frozen=True, eq=False)
 class Given:
@@ -439,29 +435,28 @@ def ranking_of(
     """
     from ltr.answer import Rows, cell_text, make_answer
 
-    encodings, warnings = encodings_of_ranker(ranker), list[str]()
+    encodings = encodings_of_ranker(ranker)
+    warnings: tuple[str, ...] = ()
     if features is None:
         preparation = ranker.preparation_
         new_values = config.answer.new_values or (preparation is not None and preparation.new_values)
         features = check_rows(raw, encodings, learned.id, new_values=new_values)
-        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
+        warnings = tuple(f"{note[0].upper()}{note[1:]}." for note in notes_on(raw.columns, encodings))
     numbers = raw.rows + 1
     names = [str(number) for number in numbers]
-    if raw.given.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
-        names = [str(name) for name in index]
-    if learned.id is not None:
+    if learned.id is None and raw.given.where == FRAME:
+        index = raw.given.own().index[raw.rows]
+        counts = index.dtype.kind == "i" and np.array_equal(index, np.arange(len(index)))
+        names = names if counts else [str(name) for name in index]
+    elif learned.id is not None:
         own = raw.columns[learned.id].read_as("text")
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
         today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
     where = name_of(raw.given.where)
-    rows = Rows(raw.listed, where, features, raw.columns, names, numbers, raw.queries, today, tuple(warnings))
+    rows = Rows(raw.listed, raw.given, where, features, raw.columns, names, numbers, raw.queries, today, warnings)
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
     answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))
-    return Ranking(answer, ranker, evidence, config, (rows, scores, raw), free)
-
-
-def _counts_from_0(index: pd.Index[Any]) -> bool:
-    return index.dtype.kind == "i" and bool((np.asarray(index) == np.arange(len(index))).all())
+    return Ranking(answer, ranker, evidence, config, (rows, scores), free)

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from ltr.answer import Answer, Evidence, Rows
     from ltr.rankers import AutoRanker, Ranker
-    from trainers.ranking import RawRows
 
 FloatArray = NDArray[np.float64]
 
@@ -78,7 +77,7 @@ class Ranking:
     ranker: Ranker  # the fitted ranker, which takes frames of raw columns
     evidence: Evidence  # the labelled rows, with scores of fits that have not seen them
     config: Config  # the config that repeats it
-    _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
+    _ranked: tuple[Rows, FloatArray] | None = None  # the rows, their scores; None after `load`
     _free: tuple[AutoRanker, Evidence] | None = None  # what the price of constraints comes from; None after `load`
 
     def __repr__(self) -> str:
@@ -98,10 +97,8 @@ class Ranking:
 
         from ltr.answer.evidence import place_in_list
 
-        rows, scores, raw = self._known()
-        lists = None
-        if rows.queries is not None:
-            lists = pd.factorize(rows.queries)[0]
+        rows, scores = self._known()
+        lists = None if rows.queries is None else pd.factorize(rows.queries)[0]
         places = place_in_list(scores, lists)
         order = np.lexsort((places,) if lists is None else (places, lists))
         reasons = {entry.row: "; ".join(map(str, entry.reasons)) for entry in self.answer.entries}
@@ -110,7 +107,8 @@ class Ranking:
         found["chance"] = self.evidence.calibration(scores)[order]
         found["reasons"] = [reasons.get(int(rows.numbers[row]), "") for row in order]
         found |= {"row": rows.numbers[order], "score": scores[order]}
-        index = raw.own().index[order] if raw.given.where == FRAME else rows.numbers[order]
+        index = rows.numbers[order]
+        index = rows.given.own().index[index - 1] if rows.given.where == FRAME else index
         return pd.DataFrame(found, index=pd.Index(index))
 
     def rank(
@@ -145,7 +143,7 @@ class Ranking:
         The frame has the strongest reason first: the ``value``, what is ``typical``, the ``chance`` of the row and that
         ``if typical``. A KeyError says that no row, or more than one, has this id.
         """
-        rows, _, _ = self._known()
+        rows, _ = self._known()
         at = [number for number, name in enumerate(rows.names) if name == str(row)]
         if len(at) != 1:
             have = ", ".join(rows.names[:5]) + (", ..." if len(rows.names) > 5 else "")
@@ -158,7 +156,7 @@ class Ranking:
 
         from ltr.answer import cell_text, effects, scorer_of
 
-        rows, scores, _ = self._known()
+        rows, scores = self._known()
         typical = self.answer.learned.typical
         features = doubles(rows.features[[at]])
         own = float(scores[at])
@@ -178,7 +176,7 @@ class Ranking:
             index=pd.Index([typical[one].column for one in order], name="column"),
         )
 
-    def _known(self) -> tuple[Rows, FloatArray, RawRows]:
+    def _known(self) -> tuple[Rows, FloatArray]:
         if self._ranked is None:
             raise RunError("a ranking that was read from a folder has no rows: rank(table) ranks some again")
         return self._ranked
@@ -186,7 +184,7 @@ class Ranking:
     @property
     def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
-        return self.ranked, self._known()[2].given.own().iloc[self.ranked["row"].to_numpy() - 1]
+        return self.ranked, self._known()[0].given.own().iloc[self.ranked["row"].to_numpy() - 1]
 
     def save(self, folder: str | Path, *, note: Callable[[str], None] = lambda text: None) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.

@@ -91,7 +91,7 @@ class Outcome:
 
 
 def _named(promise: Interval) -> Json:
-    return dict(zip(("expected", "low", "high"), promise, strict=True))
+    return {"expected": promise.value, "low": promise.low, "high": promise.high}
 
 
 def _judged(promise: Interval, came: float) -> str:
