@@ -65,7 +65,7 @@ ONLY = {
         "ltr.display",
         "ltr.rankers",
     ),
-    "pydantic": ("trainers", "ltr.cards", "ltr.data.kinds", "ltr.answer.plain"),
+    "pydantic": ("trainers", "ltr.cards", "ltr.data.kinds", "ltr.answer.proven"),
     "onnx": "ltr.onnx_graph",
 }
 

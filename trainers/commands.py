@@ -101,7 +101,7 @@ def rank(arguments: argparse.Namespace) -> None:
 
     from ltr.answer import as_text
     from trainers.ranking import rank_given
-    from trainers.ranking_files import read_answer, read_ranking, write_ranking
+    from trainers.ranking_files import Ranking, read_answer
 
     ranking, note = None, _noting(arguments)
     if not earlier:
@@ -109,10 +109,10 @@ def rank(arguments: argparse.Namespace) -> None:
             ranking = rank_given(table, display)
     elif arguments.new is not None or arguments.visits is not None:
         rows = arguments.new or config.answer.new or config.data.path
-        ranking = read_ranking(arguments.table).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
+        ranking = Ranking.load(arguments.table).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
     answer = read_answer(arguments.table) if ranking is None else ranking.answer
     if ranking is not None and output is not None:
-        write_ranking(ranking, output, note)
+        ranking.save(output, note=note)
     if arguments.json:
         _print_json(answer.to_dict())
     else:
@@ -331,13 +331,11 @@ def predict(arguments: argparse.Namespace) -> None:
     CSV from the top of the list down, with position (1 is the top), score, and the stage that placed the row; query by
     query where the run's data had queries.
     """
-    from trainers.run.rows import read_rows_for
+    from trainers.run.predict import predict_csv, read_rows_for
 
     folder = _find_run(arguments)
     rows = read_rows_for(folder, arguments.data, arguments.method, card=True, new_values=arguments.new_values)
-    _load(arguments, "trainers.run.predict", *_DATA)
-
-    from trainers.run.predict import predict_csv
+    _load(arguments, "trainers.run.methods", *_DATA)
 
     ranked = predict_csv(folder, arguments.data, rows=rows, method=arguments.method, note=_noting(arguments))
     _write_csv(ranked, arguments.output)
@@ -353,12 +351,11 @@ def outcome(arguments: argparse.Namespace) -> None:
     run = _find_run(arguments)
     _load(arguments, "trainers.run.outcome", *_DATA)
 
-    from trainers.run.outcome import came_of, methods_of, outcomes
+    from trainers.run.outcome import methods_of, outcomes
 
     methods = methods_of(run, arguments.method, every=arguments.all)
-    given = {"new_values": arguments.new_values, "note": _noting(arguments)}
-    came = came_of(run, arguments.data, arguments.label, **given)
-    found = outcomes(run, came, methods, arguments.first)
+    how = {name: getattr(arguments, name) for name in ("label", "first", "new_values")}
+    found = outcomes(run, arguments.data, methods, **how, note=_noting(arguments))
     if arguments.json:
         _print_json([one.to_dict() for one in found])
     else:
@@ -371,13 +368,12 @@ def explain(arguments: argparse.Namespace) -> None:
     For a row: what each column adds to its score, and which columns put it above or below its neighbours on the list. A
     linear ranker adds weight times the value's difference to the training mean.
     """
-    from trainers.run.rows import read_rows_for
+    from trainers.run.predict import chosen_rows, explain_rows, note_of, read_rows_for, table_of, to_objects
 
     folder = _find_run(arguments)
     read = read_rows_for(folder, arguments.data, arguments.method, card=False, new_values=arguments.new_values)
-    _load(arguments, "trainers.run.predict", *_DATA)
+    _load(arguments, "trainers.run.methods", *_DATA)
 
-    from trainers.run.predict import chosen_rows, explain_rows, note_of, table_of, to_objects
     from trainers.run.proofs import ranges_of_rows
 
     options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
@@ -416,14 +412,11 @@ def export(arguments: argparse.Namespace) -> None:
     Any language with a runtime for ONNX can then score raw rows: missing values are filled in and texts become features
     inside the model. It prints what the inputs hold. It needs pip install 'rankproof[onnx]'.
     """
-    from trainers.run.rows import method_of
+    from trainers.run.predict import export_run, method_of
 
     run = _find_run(arguments)
     method = method_of(run, arguments.method)
-    _load(arguments, "trainers.run.predict")
-
-    from trainers.run.predict import export_run
-
+    _load(arguments, "trainers.run.methods")
     sys.stdout.write(f"{export_run(run, arguments.output, method=method)}\n")
 
 

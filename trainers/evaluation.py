@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ltr.data import JudgedLists
-from ltr.metrics import Measure, evaluate, parse_measure
+from ltr.metrics import evaluate, parse_measure
 from trainers.files import RunError
 
 DEFAULT = (
@@ -34,28 +35,27 @@ class RunValues:
         values = self.values[name]
         return float(values.sum() if name in self.counts else values.mean())
 
+    def _by_query(self, *, per_query: bool) -> dict[str, dict[str, float]]:
+        """Return the values by query, if so asked, and by name."""
+        queries = enumerate(self.queries if per_query else ())
+        return {query: {name: float(found[at]) for name, found in self.values.items()} for at, query in queries}
+
     def text(self, *, per_query: bool = False) -> str:
         """Return the values as trec_eval prints them: measure, query or ``all``, value, with tabs between them."""
-        rows = [(name, query, self.values[name][at]) for at, query in enumerate(self.queries) for name in self.values]
-        totals = [(name, "all", self.total(name)) for name in self.values]
-        lines = [
-            f"{name:<22}\t{query}\t{value:.0f}" if name in self.counts else f"{name:<22}\t{query}\t{value:6.4f}"
-            for name, query, value in (*(rows if per_query else ()), *totals)
-        ]
-        lines.insert(len(lines) - len(totals), f"{'num_q':<22}\tall\t{len(self.queries)}")
-        return "\n".join(lines) + "\n"
+
+        def lines(query: str, values: dict[str, float]) -> list[str]:
+            forms = {name: ".0f" if name in self.counts else "6.4f" for name in values}
+            return [f"{name:<22}\t{query}\t{value:{forms[name]}}\n" for name, value in values.items()]
+
+        found = [line for query, values in self._by_query(per_query=per_query).items() for line in lines(query, values)]
+        found.append(f"{'num_q':<22}\tall\t{len(self.queries)}\n")
+        return "".join([*found, *lines("all", {name: self.total(name) for name in self.values})])
 
     def json(self, *, per_query: bool = False) -> str:
         """Return the values as JSON, with all their digits."""
-        content: dict[str, object] = {
-            "num_q": len(self.queries),
-            "all": {name: self.total(name) for name in self.values},
-        }
-        if per_query:
-            content["queries"] = {
-                query: {name: float(values[at]) for name, values in self.values.items()}
-                for at, query in enumerate(self.queries)
-            }
+        totals = {name: self.total(name) for name in self.values}
+        content: dict[str, Any] = {"num_q": len(self.queries), "all": totals}
+        content |= {"queries": self._by_query(per_query=True)} if per_query else {}
         return json.dumps(content, indent=2) + "\n"
 
 
@@ -65,32 +65,21 @@ def evaluate_run(lists: JudgedLists, measures: Sequence[str] = DEFAULT, *, level
     Documents are relevant from the label `level` on. A query without one has the value 0, as in trec_eval. A `RunError`
     says that a name names no measure, or that it does not take these labels.
     """
-    named: dict[str, Measure] = {}
-    for name in measures:
-        try:
-            named[name] = parse_measure(name)
-        except ValueError as error:
-            raise RunError(f"-m: {error}") from None
     labels = torch.from_numpy(lists.labels)
     # values come in the order in which the queries first appear
     first = np.zeros(len(lists.queries), dtype=np.int64)
     first[lists.number[::-1]] = np.arange(len(lists.number))[::-1]
     place = first.argsort().argsort()
-    binary = {name for name, measure in named.items() if measure.binary}
+    given = {name: torch.from_numpy(getattr(lists, name)) for name in ("outside", "judged")}
     found: dict[str, NDArray[np.float64]] = {}
-    for names, y in ((binary, torch.where(labels >= level, labels, 0)), (named.keys() - binary, labels)):
-        try:
-            values = evaluate(
-                torch.from_numpy(lists.scores),
-                y,
-                [named[name] for name in names],
-                qid=torch.from_numpy(lists.number),
-                empty=0.0,
-                outside=torch.from_numpy(lists.outside),
-                judged=torch.from_numpy(lists.judged),
-            )
-        except ValueError as error:
-            raise RunError(f"-m: {error}") from None
-        found |= {name: values[str(named[name])].numpy()[place] for name in names}
+    try:
+        named = {name: parse_measure(name) for name in measures}
+        for binary, y in ((True, torch.where(labels >= level, labels, 0)), (False, labels)):
+            some = {name: measure for name, measure in named.items() if measure.binary == binary}
+            scores, number = torch.from_numpy(lists.scores), torch.from_numpy(lists.number)
+            values = evaluate(scores, y, list(some.values()), qid=number, empty=0.0, **given)
+            found |= {name: values[str(measure)].numpy()[place] for name, measure in some.items()}
+    except ValueError as error:
+        raise RunError(f"-m: {error}") from None
     counts = frozenset(name for name in named if str(named[name]).startswith("num_"))
     return RunValues(lists.queries, {name: found[name] for name in named}, counts)

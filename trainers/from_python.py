@@ -21,7 +21,8 @@ from trainers.config.experiment import TUNE, config_tree
 from trainers.config.toml_text import make_absolute, merged, unflat
 from trainers.config.tuning import check_tuning
 from trainers.display import Display
-from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
+from trainers.ranking import NEW, checked_name, rank_given, read_given
+from trainers.ranking_files import Ranking
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
 from trainers.task.data import PATHS, Source, as_pandas, read_source

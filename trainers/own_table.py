@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,18 @@ class Understood:
     becomes: str  # what becomes of it
     features: tuple[str, ...]  # names of its features, when all rows are training rows
 
+    @classmethod
+    def of(cls, table: Table, column: Column, encoding: Encoding | None) -> Understood:
+        """Return what a column of a table is taken for; `encoding` makes its features."""
+        kind = table.kinds[column.name]
+        becomes = "left out: nothing differs" if encoding is None else encoding.describe()
+        if kind.reason or kind.problem is not None:
+            becomes = f"left out: {kind.reason}" if kind.reason else "to be decided, see below"
+        if table.plain and (alone := kind_of(column)).reason:
+            becomes += f" (but {alone.reason}: data.drop = {toml_value([column.name])} leaves it out)"
+        features = () if encoding is None else encoding.names
+        return cls(column.name, kind.name, int(column.missing.sum()), _values_text(column, kind), becomes, features)
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -71,11 +83,6 @@ class Checked:
         """Number of rows."""
         return len(next(iter(self.table.columns.values())))
 
-    @property
-    def n_features(self) -> int:
-        """Number of features, when all rows are training rows."""
-        return sum(len(column.features) for column in self.columns)
-
 
 def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Checked:
     """Return what a table holds, with everything that keeps it from being used; the label may be left open."""
@@ -85,53 +92,31 @@ def check_table(path: Path, roles: Roles, reading: Reading | None = None) -> Che
     y = None if table.labels is None or table.labels.values is None else table.y.astype(np.float64)
     encodings, _ = encodings_of(table.columns, table.kinds, y)
     notes = table.notes
-    if table.error is None and encodings and y is not None:
-        # the mean labels of a row would have its own
-        own = [one for one in encodings if not isinstance(one, MeanEncoding)]
+    # the mean labels of a row would have its own
+    own = [one for one in encodings if not isinstance(one, MeanEncoding)]
+    if table.error is None and own and y is not None:
         names = [name for one in own for name in one.names]
-        note = note_on_leaks(encode(table.columns, own, table.where), y, names) if own else None
-        notes += () if note is None else (note,)
-    return Checked(table, tuple(understood(table, encodings)), dict(_about(table)), notes)
+        notes += tuple(filter(None, [note_on_leaks(encode(table.columns, own, table.where), y, names)]))
+    by_column = {one.column: one for one in encodings}
+    columns = tuple(Understood.of(table, column, by_column.get(name)) for name, column in table.candidates.items())
+    return Checked(table, columns, dict(_about(table)), notes)
 
 
-def understood(table: Table, found: Iterable[Encoding]) -> Iterator[Understood]:
-    """Yield the columns of a table as they were understood, with what becomes of them."""
-    encodings = {encoding.column: encoding for encoding in found}
-    for name, column in table.candidates.items():
-        kind, encoding = table.kinds[name], encodings.get(name)
-        features = () if encoding is None else encoding.names
-        missing, becomes = int(column.missing.sum()), _becomes(kind, encoding)
-        if table.plain and (alone := kind_of(column)).reason:
-            becomes += f" (but {alone.reason}: data.drop = {toml_value([name])} leaves it out)"
-        yield Understood(name, kind.name, missing, values_text(column, kind), becomes, features)
-
-
-def _becomes(kind: Kind, encoding: Encoding | None) -> str:
-    if kind.reason:
-        return f"left out: {kind.reason}"
-    if kind.problem is not None:
-        return "to be decided, see below"
-    return "left out: nothing differs" if encoding is None else encoding.describe()
-
-
-def values_text(column: Column, kind: Kind) -> str:
+def _values_text(column: Column, kind: Kind) -> str:
     """Return the values of a column in short: the range of numbers and dates, the most frequent texts."""
     if column.missing.all():
         return ""
     if (numbers := kind.read(column).numbers) is not None:
         low, high = np.nanmin(numbers), np.nanmax(numbers)
         return f"{date_at(low)} to {date_at(high)}" if kind.is_date else f"{low:.10g} to {high:.10g}"
-    total = sum(column.counts.values())
+    short = {text: text if len(text) <= 20 else f"{text[:17]}..." for text in column.counts}
     if kind.is_id:
-        return ", ".join([_short(text) for text in list(column.counts)[:_SHOWN]] + ["..."])
+        return ", ".join([*list(short.values())[:_SHOWN], "..."])
+    total = sum(column.counts.values())
     first_ones = sorted(column.counts, key=lambda text: (-column.counts[text], text))
-    shown = [f"{_short(text)} {column.counts[text] / total:.0%}" for text in first_ones[:_SHOWN]]
+    shown = [f"{short[text]} {column.counts[text] / total:.0%}" for text in first_ones[:_SHOWN]]
     more = [f"{len(first_ones) - _SHOWN} more"] if len(first_ones) > _SHOWN else []
     return ", ".join(shown + more)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 20 else f"{text[:17]}..."
 
 
 def _about(table: Table) -> Iterator[tuple[str, str]]:
@@ -153,8 +138,11 @@ def rich_check(checked: Checked) -> list[RenderableType]:
     """Return what a table holds for a terminal; long cells are folded between words, and no number is cut."""
     from rich.text import Text
 
-    shown = columns_table(checked.columns)
-    kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {checked.n_features} features"
+    rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in checked.columns]
+    headings = ("column", "kind", "missing", "values", "becomes")
+    shown = folded_table(headings, rows, whole=("kind", "missing"), right=("missing",))
+    n_features = sum(len(one.features) for one in checked.columns)
+    kept = f"{checked.rows} rows, {len(checked.columns)} columns beside the label, {n_features} features"
     about = [f"{role} {text}" for role, text in checked.about.items()]
     if checked.table.roles.label is None:
         guessed = label_candidates(checked.table)
@@ -162,13 +150,6 @@ def rich_check(checked: Checked) -> list[RenderableType]:
         about = [f"label: none given{could}", *about]
     lines = [f"{checked.table.where}: {kept}", *checked.notes]
     return [*map(Text, lines), Text(), shown, *([Text(), *map(Text, about)] if about else [])]
-
-
-def columns_table(columns: Sequence[Understood]) -> RenderableType:
-    """Return a table of the columns of a table."""
-    rows = [[one.column, one.kind, f"{one.missing or ''}", one.values, one.becomes] for one in columns]
-    headings = ("column", "kind", "missing", "values", "becomes")
-    return folded_table(headings, rows, whole=("kind", "missing"), right=("missing",))
 
 
 def label_candidates(table: Table) -> list[str]:
@@ -193,10 +174,9 @@ def write_config(path: Path, roles: Roles, output: Path | None, *, force: bool =
     if roles.label is None and len(guessed := label_candidates(checked.table)) == 1:
         roles = replace(roles, label=guessed[0])
         checked = check_table(path, roles)
-    keys = [remedy for problem in checked.table.problems for remedy in problem.remedies[:1] if remedy.key == "query"]
-    if keys:
-        roles = replace(roles, query=str(keys[0].value))
-        checked = check_table(path, roles)
+    firsts = (remedy for problem in checked.table.problems for remedy in problem.remedies[:1])
+    if (query := next((str(remedy.value) for remedy in firsts if remedy.key == "query"), None)) is not None:
+        checked = check_table(path, replace(roles, query=query))
     with writing(output, "--output"):
         output.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(output, "\n".join(_config_lines(checked, path, output)).encode())
@@ -234,8 +214,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     for key, what in (("missing", "texts that stand for missing values"), ("unlabelled", "rows without a label")):
         if key in solved:
             yield f"{key} = {solved.pop(key)}  # {what}"
-    for key, value in solved.items():
-        yield f"# {key} = {value}  # if so, take away the first #"
+    yield from (f"# {key} = {value}  # if so, take away the first #" for key, value in solved.items())
     yield from ("", "[exact]")
     rows = checked.rows if table.queries is None else int(np.median(np.unique(table.queries, return_counts=True)[1]))
     yield f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"

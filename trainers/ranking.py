@@ -10,7 +10,6 @@ import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +29,17 @@ from ltr.weight_constraints import WeightConstraints, read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import RunError
+from trainers.ranking_files import Ranking
 from trainers.task.data import Labels, Part, whole_table
 from trainers.task.options import findings_of_columns, follow_labels
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ltr.answer import Answer, Evidence, Learned, Rows
+    from ltr.answer import Evidence, Learned
     from ltr.answer.answer import Listed
     from ltr.data import TablePreparation
     from ltr.rankers import AutoRanker, ConstraintCheck, Ranker
-    from ltr.rankers.calibration import Calibration
     from trainers.display import Display
 
 FloatArray = NDArray[np.float64]
@@ -61,10 +60,6 @@ class RawRows:
     rows: IntArray  # their numbers in it, from 0
     columns: Mapping[str, Column]  # their cells
     queries: NDArray[Any] | None = None  # the query of each row; None for one list
-
-    def own(self) -> pd.DataFrame:
-        """Return all columns of these rows as the table has them."""
-        return self.given.own().iloc[self.rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +227,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
     if part.group is None and auto.comparison_.similar is not None:
         part = replace(part, group=similar_rows(part.X))
     tested = part.take(known)
-    evidence = evidence_of(config, tested, names, auto.out_of_fold_[:, known], auto.calibration_)
+    evidence = evidence_of(config, tested, names, auto.out_of_fold_[:, known])
     free, price = None, config.answer.price
     ranker: Ranker = auto
     outcome: list[str] = []
@@ -247,7 +242,7 @@ def rank_given(given: Given, display: Display) -> Ranking:
         without = fitted(None, "comparing methods without the constraints")
         assert without.out_of_fold_ is not None
         without.prepare_with(preparation)
-        free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known], without.calibration_)
+        free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known])
     learned = replace(learned_from(config, ranker, evidence, table, part), demands=tuple(outcome))
     if given.raw is not None:
         return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
@@ -318,19 +313,14 @@ def labelled(listed: Listed, table: Table, rows: IntArray) -> RawRows:
     return RawRows(listed, table.given, table.in_file(rows), columns, queries)
 
 
-def evidence_of(
-    config: Config, part: Part, names: Sequence[str], scores: FloatArray, known: Calibration | None = None
-) -> Evidence:
-    """Return labelled rows as what chances come from: `scores` are of fits that have not seen them, (repeats, n).
-
-    `known` is the chance of a hit by score, where the ranker has learned it from these scores.
-    """
+def evidence_of(config: Config, part: Part, names: Sequence[str], scores: FloatArray) -> Evidence:
+    """Return labelled rows as what chances come from: `scores` are of fits that have not seen them, (repeats, n)."""
     from ltr.answer import Evidence
 
     today = config.baselines.auto.today
     lists, groups = (None if of is None else np.unique(of, return_inverse=True)[1] for of in (part.qid, part.group))
     of_today = None if today is None or today not in names else part.X.T[list(names).index(today)]
-    return Evidence(part.y.astype(np.float64), scores, lists, groups, part.own_weight, of_today, known)
+    return Evidence(part.y.astype(np.float64), scores, lists, groups, part.own_weight, of_today)
 
 
 def learned_from(
@@ -351,7 +341,7 @@ def learned_from(
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
     from ltr.rankers import check_constraints
 
-    encodings, names = _encodings(ranker), ranker.feature_names_in_.tolist()
+    encodings, names = encodings_of_ranker(ranker), ranker.feature_names_in_.tolist()
     if table is None:
         columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
         where, hit, notes = str(config.data.name or config.data.path), "a label above 0", []
@@ -390,7 +380,8 @@ def encodings_of_features(preparation: TablePreparation | None, names: Sequence[
     return tuple(NumberEncoding(name) for name in names) if preparation is None else preparation.encodings_
 
 
-def _encodings(ranker: Ranker) -> tuple[Encoding, ...]:
+def encodings_of_ranker(ranker: Ranker) -> tuple[Encoding, ...]:
+    """Return how the columns that a ranker takes become its features."""
     return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
 
 
@@ -444,175 +435,28 @@ def ranking_of(
     """
     from ltr.answer import Rows, cell_text, make_answer
 
-    encodings, warnings = _encodings(ranker), list[str]()
+    encodings = encodings_of_ranker(ranker)
+    warnings: tuple[str, ...] = ()
     if features is None:
         preparation = ranker.preparation_
         new_values = config.answer.new_values or (preparation is not None and preparation.new_values)
         features = check_rows(raw, encodings, learned.id, new_values=new_values)
-        warnings = [note[0].upper() + note[1:] + "." for note in notes_on(raw.columns, encodings)]
+        warnings = tuple(f"{note[0].upper()}{note[1:]}." for note in notes_on(raw.columns, encodings))
     numbers = raw.rows + 1
     names = [str(number) for number in numbers]
-    if raw.given.where == FRAME and learned.id is None and not _counts_from_0(index := raw.own().index):
-        names = [str(name) for name in index]
-    if learned.id is not None:
+    if learned.id is None and raw.given.where == FRAME:
+        index = raw.given.own().index[raw.rows]
+        counts = index.dtype.kind == "i" and np.array_equal(index, np.arange(len(index)))
+        names = names if counts else [str(name) for name in index]
+    elif learned.id is not None:
         own = raw.columns[learned.id].read_as("text")
         names = [cell_text(own, row) for row in range(len(own))]
     today = None
     if learned.today is not None:
         today = doubles(features[:, ranker.feature_names_in_.tolist().index(learned.today)])
     where = name_of(raw.given.where)
-    rows = Rows(raw.listed, where, features, raw.columns, names, numbers, raw.queries, today, tuple(warnings))
+    rows = Rows(raw.listed, raw.given, where, features, raw.columns, names, numbers, raw.queries, today, warnings)
     assert config.answer.visits is not None
     answer, scores = make_answer(ranker, evidence, learned, rows, config.answer.visits, free)
     answer = replace(answer, warnings=(*answer.warnings, *_about_demands(config, raw, scores)))
-    return Ranking(answer, ranker, evidence, config, (rows, scores, raw), free)
-
-
-def _counts_from_0(index: pd.Index[Any]) -> bool:
-    return index.dtype.kind == "i" and bool((np.asarray(index) == np.arange(len(index))).all())
-
-
-@dataclass(eq=False, repr=False)
-class Ranking:
-    """A ranked list: its page, its rows, and the fitted ranker, which ranks further tables as they are.
-
-    Examples:
-        >>> import pandas as pd, ltr
-        >>> rng = np.random.default_rng(0)
-        >>> table = pd.DataFrame({"age": rng.integers(20, 90, 300).astype(float), "visits": rng.poisson(2.0, 300)})
-        >>> table["ill"] = np.where(rng.random(300) < table["visits"] / 8, "yes", "no")
-        >>> ranking = ltr.rank(table[:200], label="ill", visits=10, new=table[200:], methods=["logistic"])
-        >>> ranking.answer.visits, len(ranking.ranked)
-        (10, 100)
-        >>> ranking.rank(table[250:]).answer.rows
-        50
-    """
-
-    answer: Answer  # the page as plain data
-    ranker: Ranker  # the fitted ranker, which takes frames of raw columns
-    evidence: Evidence  # the labelled rows, with scores of fits that have not seen them
-    config: Config  # the config that repeats it
-    _ranked: tuple[Rows, FloatArray, RawRows] | None = None  # the rows, their scores; None after `load`
-    _free: tuple[AutoRanker, Evidence] | None = None  # what the price of constraints comes from; None after `load`
-
-    def __repr__(self) -> str:
-        from ltr.answer import as_text
-
-        return as_text(self.answer).rstrip()
-
-    def _repr_html_(self) -> str:
-        from ltr.answer import as_html
-
-        return as_html(self.answer, whole=False, more="ranked")
-
-    @cached_property
-    def ranked(self) -> pd.DataFrame:
-        """All rows from the top of the list down: position, id, chance, score, row in the file, query, reasons."""
-        import pandas as pd
-
-        from ltr.answer.evidence import place_in_list
-
-        rows, scores, raw = self._known()
-        lists = None
-        if rows.queries is not None:
-            lists = pd.factorize(rows.queries)[0]
-        places = place_in_list(scores, lists)
-        order = np.lexsort((places,) if lists is None else (places, lists))
-        reasons = {entry.row: "; ".join(map(str, entry.reasons)) for entry in self.answer.entries}
-        found: dict[str, Any] = {} if rows.queries is None else {"query": rows.queries[order]}
-        found |= {"position": places[order], "id": [rows.names[row] for row in order]}
-        found["chance"] = self.evidence.calibration(scores)[order]
-        found["reasons"] = [reasons.get(int(rows.numbers[row]), "") for row in order]
-        found |= {"row": rows.numbers[order], "score": scores[order]}
-        index = raw.own().index[order] if raw.given.where == FRAME else rows.numbers[order]
-        return pd.DataFrame(found, index=pd.Index(index))
-
-    def rank(
-        self,
-        data: Any,  # noqa: ANN401 (a frame of any library)
-        visits: int | None = None,
-        *,
-        new_values: bool = False,
-    ) -> Ranking:
-        """Return the ranking of other rows by the same fitted ranker.
-
-        Args:
-            data: a pandas or polars frame with the columns of the table as they are, or the path of a file.
-            visits: number of rows to visit; as before by default.
-            new_values: whether most rows may have texts in a column that no labelled row had.
-        """
-        from trainers.task.data import as_pandas
-
-        plain = {one.column for one in _encodings(self.ranker) if one.plain}
-        raw = new_rows(self.config, str(data) if isinstance(data, str | Path) else as_pandas(data, NEW), plain)
-        visits = self.answer.asked if visits is None else visits
-        given = {**self.config.answer.model_dump(), "visits": visits}
-        given["new_values"] = given["new_values"] or new_values
-        answer = type(self.config.answer).model_validate(given)
-        config = self.config.model_copy(update={"answer": answer})
-        return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
-
-    def why(self, row: object) -> pd.DataFrame:
-        """Return what puts the row with an id where it is: each column, with the chance if its cell were typical.
-
-        The frame has the strongest reason first: the ``value``, what is ``typical``, the ``chance`` of the row and that
-        ``if typical``. A KeyError says that no row, or more than one, has this id.
-        """
-        rows, _, _ = self._known()
-        at = [number for number, name in enumerate(rows.names) if name == str(row)]
-        if len(at) != 1:
-            have = ", ".join(rows.names[:5]) + (", ..." if len(rows.names) > 5 else "")
-            raise KeyError(f"id must be that of one row, got {row!r}, which {len(at)} rows have; ids are {have}")
-        return self.why_row(at[0])
-
-    def why_row(self, at: int) -> pd.DataFrame:
-        """Return what `why` does of the row with a number, from 0."""
-        import pandas as pd
-
-        from ltr.answer import cell_text, effects, scorer_of
-
-        rows, scores, _ = self._known()
-        typical = self.answer.learned.typical
-        features = doubles(rows.features[[at]])
-        own = float(scores[at])
-        position = self.ranked.loc[self.ranked["row"] == rows.numbers[at], "position"].iloc[0]
-        top = position <= (getattr(self.ranker, "top_k", None) or position)
-        effect = effects(features, typical, scorer_of(self.ranker, top=bool(top)))[0]
-        chance = self.evidence.calibration
-        order = np.argsort(-effect, kind="stable")
-        columns = rows.columns
-        return pd.DataFrame(
-            {
-                "value": [cell_text(columns[typical[one].column], at) for one in order],
-                "typical": [typical[one].text for one in order],
-                "chance": float(chance([own])[0]),
-                "if typical": chance(own - effect[order]),
-            },
-            index=pd.Index([typical[one].column for one in order], name="column"),
-        )
-
-    def _known(self) -> tuple[Rows, FloatArray, RawRows]:
-        if self._ranked is None:
-            raise RunError("a ranking that was read from a folder has no rows: rank(table) ranks some again")
-        return self._ranked
-
-    @property
-    def rows(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The ranked rows, and all their columns as the table has them, both from the top of the list down."""
-        return self.ranked, self._known()[2].given.own().iloc[self.ranked["row"].to_numpy() - 1]
-
-    def save(self, folder: str | Path) -> Path:
-        """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
-
-        An earlier page in it is written over; other files there are a `RunError`.
-        """
-        from trainers.ranking_files import write_ranking
-
-        return write_ranking(self, Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Ranking:
-        """Return the ranking that `save` wrote, without the rows of its list: it ranks further ones."""
-        from trainers.ranking_files import read_ranking
-
-        return read_ranking(Path(folder))
+    return Ranking(answer, ranker, evidence, config, (rows, scores), free)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.answer.evidence import Evidence, Found, Interval, curve_visits, place_in_list, sums_by_visits
-from ltr.answer.plain import Plain
-from ltr.answer.proven import ListFront, RowRanges
+from ltr.answer.proven import ListFront, Plain, RowRanges
 from ltr.answer.reasons import Reason, Typical, effects, reasons_of
 from ltr.checks import doubles
 from ltr.data.columns import Column
 from ltr.data.dataset import Features
+from ltr.data.table_files import GivenTable
 from ltr.rankers.auto import TODAY, AutoRanker, Comparison
 from ltr.rankers.base import Ranker
 from ltr.rankers.two_stage import TwoStageRanker
@@ -27,6 +27,7 @@ _LISTED = 10_000  # rows to visit that a page names, at most
 _REASONED = 1000  # rows that get reasons, at most
 _SCORED = 60_000  # rows that are scored for reasons, at most
 _FEW_HITS = 20
+_FORMAT = "ltr page"
 _NAMED = 4  # methods that a sentence names
 
 Listed = Literal["new", "unlabelled", "own", "test"]
@@ -121,25 +122,26 @@ class Answer(Plain):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as JSON."""
-        return {"format": FORMAT, "version": 1, **super().to_dict()}
+        return {"format": _FORMAT, "version": 1, **super().to_dict()}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Answer:
         """Return the answer that `to_dict` described; raise ValueError for another object."""
         about = given.get("format"), given.get("version")
-        if about != (FORMAT, 1):
+        if about != (_FORMAT, 1):
             raise ValueError(f"not {cls._WHAT}: format {about[0]!r:.40}, version {about[1]!r:.40}")
         return super().from_dict(given)
 
 
-FORMAT = "ltr page"
-
-
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows to rank: features, (m, d), cells by column, and name, number in the file, query, today's score of each."""
+    """Rows to rank: features, (m, d), cells by column, and name, number in the file, query, today's score of each.
+
+    `given` is their table, and `source` what a page calls it.
+    """
 
     listed: Listed
+    given: GivenTable
     source: str
     features: Features
     columns: Mapping[str, Column]
@@ -188,7 +190,7 @@ def make_answer(
     visited = visited[np.lexsort((places[visited], lists[visited]))]
     found = evidence.found(evidence.depth(visits, len(scores)))
     by_ranking = sums_by_visits(chances, places, at)
-    about_today = _about_today(found, learned.today, learned.query is not None)
+    about_today = _about_today(found, learned)
     answer = Answer(
         learned,
         rows.listed,
@@ -250,28 +252,29 @@ def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], Flo
     return scores
 
 
-def _about_today(found: Found, today: str | None, by_query: bool) -> list[str]:
+def _about_today(found: Found, learned: Learned) -> list[str]:
     """Return warnings about today's scores: that they are better than the ranking, or may be, or are upside down."""
-    notes: list[str] = []
-    if today is not None and found.more is not None and found.today is not None:
-        visits = f"the first {found.visits} of each query" if by_query else f"{found.visits} visits"
-        more = round(found.more.value)
-        if found.more.high < 0:
-            notes.append(
-                f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
-                f"against {found.hits.value:.0f} in {visits}. Keep using {today}."
-            )
-        elif found.more.low <= 0:
-            notes.append(
-                f"It is not clear that this ranking finds more hits than {today}: among rows with known labels the "
-                f"difference is {more} hit{'s' * (more != 1)} in {visits} (90 %: {found.more.low:.0f} to "
-                f"{found.more.high:.0f})."
-            )
-        if found.today.value < found.chance - 0.5:  # more than rounding tells apart
-            notes.append(
-                f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
-                "urgent ones, add a column with the negated scores and name that one."
-            )
+    today, notes = learned.today, list[str]()
+    if today is None or found.more is None or found.today is None:
+        return notes
+    visits = f"{found.visits} visits" if learned.query is None else f"the first {found.visits} of each query"
+    more = round(found.more.value)
+    if found.more.high < 0:
+        notes.append(
+            f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
+            f"against {found.hits.value:.0f} in {visits}. Keep using {today}."
+        )
+    elif found.more.low <= 0:
+        notes.append(
+            f"It is not clear that this ranking finds more hits than {today}: among rows with known labels the "
+            f"difference is {more} hit{'s' * (more != 1)} in {visits} (90 %: {found.more.low:.0f} to "
+            f"{found.more.high:.0f})."
+        )
+    if found.today.value < found.chance - 0.5:  # more than rounding tells apart
+        notes.append(
+            f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
+            "urgent ones, add a column with the negated scores and name that one."
+        )
     return notes
 
 

@@ -22,7 +22,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +39,8 @@ _LEVEL = 0.9
 _KNOTS = 48  # visits for which curves have a point
 
 
-class Interval(NamedTuple):
+@dataclass(frozen=True)
+class Interval:
     """A value and its 90 % interval."""
 
     value: float
@@ -67,8 +67,7 @@ class Found:
 class Evidence:
     """Labelled rows, with scores of fits that have not seen them, (repeats, n).
 
-    `today` has scores that are in use today, larger first. `known` is the calibration that the ranker has learned from
-    these scores; None finds it here.
+    `today` has scores that are in use today, larger first.
     """
 
     labels: FloatArray
@@ -77,7 +76,6 @@ class Evidence:
     groups: IntArray | None = None
     weights: FloatArray | None = None
     today: FloatArray | None = None
-    known: Calibration | None = None
 
     @property
     def hits(self) -> FloatArray:
@@ -87,8 +85,6 @@ class Evidence:
     @cached_property
     def calibration(self) -> Calibration:
         """The chance of a hit by score."""
-        if self.known is not None:
-            return self.known
         return fit_calibration_of_repeats(self.scores, self.labels, self.weights, self.groups)
 
     @cached_property
@@ -118,9 +114,9 @@ class Evidence:
             return visits
         return max(1, round(min(1.0, visits / rows) * len(self.labels)))
 
-    def found(self, visits: int, seed: int = 0) -> Found:
+    def found(self, visits: int) -> Found:
         """Return what the first rows of the labelled ones hold, ranked by scores out of fold."""
-        n, rng = len(self.labels), np.random.default_rng(seed)
+        n, rng = len(self.labels), np.random.default_rng(0)
         rankings = [_Ranking(scores, self.lists) for scores in self.scores]
         today = None if self.today is None else _Ranking(self.today, self.lists)
         units = self.lists if self.lists is not None else self.groups if self.groups is not None else np.arange(n)
@@ -132,9 +128,8 @@ class Evidence:
             if (weight * self.hits).any():
                 drawn.append(self._facts(rankings[at % len(rankings) :][:1], today, visits, weight))
         low, high = np.percentile(np.array(drawn), [5, 95], axis=0) if drawn else (own, own)
-        bands = [
-            Interval(*map(float, band)) for band in zip(own, np.minimum(low, own), np.maximum(high, own), strict=True)
-        ]
+        ends = np.minimum(low, own), np.maximum(high, own)
+        bands = [Interval(*map(float, band)) for band in zip(own, *ends, strict=True)]
         lists = np.zeros(n, dtype=np.int64) if self.lists is None else self.lists
         shares = np.bincount(lists, self.hits) / np.maximum(np.bincount(lists), 1.0)
         chance = float(rankings[0].visited(visits, whole) @ shares[lists])

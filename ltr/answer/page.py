@@ -37,11 +37,11 @@ def headline(answer: Answer) -> str:
         first = f"the first {answer.asked} of each of {answer.queries:,} queries, {answer.visits:,} rows in all"
     elif answer.known:
         first = f"{answer.visits:,} of {answer.rows:,} rows like these"
-    found = f"Visit {first}: expect {_hits(answer.expected.value)}{_range(answer.expected)}."
-    if answer.today is None:
-        return f"{found} By chance you find {number(answer.chance)}."
-    today = f"By {answer.learned.today} you find {number(answer.today.value)}"
-    return f"{found} {today}, by chance {number(answer.chance)}."
+    by_chance = f"By chance you find {number(answer.chance)}."
+    if answer.today is not None:
+        today = f"By {answer.learned.today} you find {number(answer.today.value)}"
+        by_chance = f"{today}, by chance {number(answer.chance)}."
+    return f"Visit {first}: expect {_hits(answer.expected.value)}{_range(answer.expected)}. {by_chance}"
 
 
 def _hits(value: float) -> str:
@@ -59,15 +59,15 @@ def _share(value: Interval) -> str:
 def _about(answer: Answer) -> str:
     """Return what a hit is, what was learned from, and what is listed."""
     learned = answer.learned
-    rows = {
-        "new": f"The list has the {answer.rows:,} rows of {answer.source}.",
-        "unlabelled": f"The list has the {answer.rows:,} rows of {answer.source} that have no label.",
-        "own": f"The list has the {answer.rows:,} labelled rows.",
-        "test": f"The list has the {answer.rows:,} rows of the test set.",
+    listed = {
+        "new": f"rows of {answer.source}",
+        "unlabelled": f"rows of {answer.source} that have no label",
+        "own": "labelled rows",
+        "test": "rows of the test set",
     }[answer.listed]
     return (
         f"A hit is a row with {learned.hit}. There are {learned.rows:,} rows with a label in {learned.table}, and "
-        f"{learned.hits:,} of them are hits. {rows}"
+        f"{learned.hits:,} of them are hits. The list has the {answer.rows:,} {listed}."
     )
 
 
@@ -91,16 +91,13 @@ def _constraints(answer: Answer) -> list[str]:
 
 def _record(answer: Answer) -> list[str]:
     """Return in sentences what was found among the labelled rows."""
-    found, today = answer.found, answer.learned.today
-    whom = (
-        f"the first {found.visits} of each query"
-        if answer.learned.query is not None
-        else f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ' (the same share as here)'}"
-    )
-    seen = "without it" if answer.learned.time is None else "on earlier rows only"
+    found, learned = answer.found, answer.learned
+    whom = f"the first {found.visits:,} of {found.rows:,} rows{'' if answer.known else ' (the same share as here)'}"
+    if learned.query is not None:
+        whom = f"the first {found.visits} of each query"
+    seen, later = ("without it", "") if learned.time is None else ("on earlier rows only", "later ")
     tested = f"rows with known labels, each ranked by models trained {seen}"
-    if answer.learned.tested:
-        later = "" if answer.learned.time is None else "later "
+    if learned.tested:
         tested = f"{found.rows:,} {later}rows of the test set, which nothing was learned from"
     said = [
         f"Tested on the {tested}: {whom} held "
@@ -111,7 +108,7 @@ def _record(answer: Answer) -> list[str]:
     if found.today is not None and (more := found.more) is not None:
         than, sides = ("more", (more.low, more.high)) if more.value >= 0 else ("fewer", (-more.high, -more.low))
         said.append(
-            f"{today} found {number(found.today.value)} by as many visits: the ranking found "
+            f"{learned.today} found {number(found.today.value)} by as many visits: the ranking found "
             f"{number(abs(more.value))} {than} (90 %: {number(sides[0])} to {number(sides[1])})."
         )
     return said
@@ -120,13 +117,11 @@ def _record(answer: Answer) -> list[str]:
 def curve_table(answer: Answer) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Return headings and rows of a short table of hits by visits."""
     curve = answer.curve
-    each = "visits of each" if answer.queries is not None else "visits"
     wanted = [answer.asked * part for part in (0.25, 0.5, 1.0, 1.5, 2.0, 3.0)]
     at = sorted({min(range(len(curve.visits)), key=lambda i: abs(curve.visits[i] - want)) for want in wanted} - {0})
-    lines = [("hits", curve.ranking), ("by chance", curve.chance)]
-    if curve.today is not None:
-        lines.insert(1, (f"by {_short(answer.learned.today or '', 20)}", curve.today))
-    heads = (each, *(name for name, _ in lines))
+    today = [] if curve.today is None else [(f"by {_short(answer.learned.today or '', 20)}", curve.today)]
+    lines = [("hits", curve.ranking), *today, ("by chance", curve.chance)]
+    heads = ("visits of each" if answer.queries is not None else "visits", *(name for name, _ in lines))
     return heads, [(f"{curve.visits[i]:,}", *(number(line[i]) for _, line in lines)) for i in at]
 
 
@@ -156,16 +151,14 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> str:
-    columns = list(zip(heads, *rows, strict=True))
-    widths = [max(map(letters, column)) for column in columns]
-    if sum(widths) + 2 * len(widths) > width:
-        heads = [_short(head, 12) for head in heads]
-        widths = [max(map(letters, column)) for column in zip(heads, *rows, strict=True)]
-    lines = [
-        "  ".join(" " * (wide - letters(cell)) + cell for cell, wide in zip(line, widths, strict=True))
-        for line in (heads, *rows)
-    ]
-    return "\n".join([*textwrap.wrap(title, width), *(f"  {line}" for line in lines)])
+    for shown in (heads, [_short(head, 12) for head in heads]):
+        lines = [shown, *rows]
+        widths = [max(map(letters, column)) for column in zip(*lines, strict=True)]
+        if sum(widths) + 2 * len(widths) <= width:
+            break
+    told = (zip(line, widths, strict=True) for line in lines)
+    cells = ("  ".join(" " * (wide - letters(cell)) + cell for cell, wide in line) for line in told)
+    return "\n".join([*textwrap.wrap(title, width), *(f"  {line}" for line in cells)])
 
 
 def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
@@ -223,9 +216,12 @@ def _file(name: str) -> str:
 
 def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:
     """Return what was proven about the training list, each with a heading."""
-    ranges, front = answer.learned.ranges, answer.learned.front
-    found: list[tuple[str, RowRanges | ListFront]] = [] if ranges is None else [("How firm the order is", ranges)]
-    return found if front is None else [*found, (f"The price of {front.names[1]}", front)]
+    found: list[tuple[str, RowRanges | ListFront]] = []
+    if (ranges := answer.learned.ranges) is not None:
+        found.append(("How firm the order is", ranges))
+    if (front := answer.learned.front) is not None:
+        found.append((f"The price of {front.names[1]}", front))
+    return found
 
 
 def _broken(text: str) -> Markup:
@@ -235,18 +231,18 @@ def _broken(text: str) -> Markup:
 
 def _curve(answer: Answer) -> str:
     """Return the curve as a figure: hits to expect by number of visits."""
-    curve, learned = answer.curve, answer.learned
-    lines = {"ranking": ("the ranking", curve.ranking)}
-    lines |= {} if curve.today is None else {"today": (learned.today or "today", curve.today)}
-    lines["chance"] = ("chance", curve.chance)
-    most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *(max(line) for _, line in lines.values()))
+    curve = answer.curve
+    lines = {"ranking": curve.ranking, "today": curve.today, "chance": curve.chance}
+    drawn = {kind: line for kind, line in lines.items() if line is not None}
+    most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *map(max, drawn.values()))
     each = "visits of each query" if answer.queries is not None else "visits"
     chart = Chart((0, most_x), (0, most_y))
     chart.ticks_left(round_ticks(most_y), number)
     chart.ticks_below(round_ticks(most_x, whole=True), each)
     chart.upright(min(answer.asked, most_x))
-    for kind, (_, line) in reversed(lines.items()):
+    for kind, line in reversed(drawn.items()):
         chart.line(kind, zip(curve.visits, line, strict=True))
-    legend = [(kind, name) for kind, (name, _) in lines.items()]
+    names = {"ranking": "the ranking", "today": answer.learned.today or "today", "chance": "chance"}
+    legend = [(kind, names[kind]) for kind in drawn]
     caption = f"Hits to expect; the upright line marks {answer.asked:,} {each}."
     return chart.html(legend, caption, f"Hits to expect by number of visits. {headline(answer)}")

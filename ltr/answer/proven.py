@@ -5,15 +5,36 @@ Data that files keep, with the sentences, tables and drawings that pages show.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Self
 
 from ltr.answer.drawing import HIGH, Chart, round_ticks
-from ltr.answer.plain import Plain
 
-__all__ = ["FrontPointOnList", "ListFront", "RowRanges"]
+__all__ = ["FrontPointOnList", "ListFront", "Plain", "RowRanges"]
 
 _DRAWN = 300  # rows of a drawing
+_Table = tuple[tuple[str, ...], list[tuple[str, ...]]]  # headings and cells
+
+
+class Plain:
+    """A data class of numbers, texts, tuples and other data classes, which JSON can hold."""
+
+    _WHAT: ClassVar[str]  # what it is, in errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as JSON."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def from_dict(cls, given: Mapping[str, Any]) -> Self:
+        """Return what `to_dict` described; raise ValueError for another object."""
+        from pydantic import TypeAdapter
+
+        try:
+            return TypeAdapter(cls).validate_python(given)
+        except ValueError as error:
+            raise ValueError(f"not {cls._WHAT}: {' '.join(str(error).split()):.200}") from error
 
 
 @dataclass(frozen=True)
@@ -65,18 +86,20 @@ class RowRanges(Plain):
         return f"all {count}{self.kind} whose {self.statistic} is within {100 * self.within:g} % of {best}"
 
     @property
+    def _apart(self) -> list[str]:
+        """That the ranker is no good scorer, in a sentence; none where it is one."""
+        return [] if self.among else [f"The ranker itself, made for new lists, is not one of these {self.kind}."]
+
+    @property
     def sentences(self) -> list[str]:
         """What the ranges say of the list, in sentences."""
         found = [f"{self.what[0].upper()}{self.what[1:]}, over {self.scorers}: {self.summary}."]
-        known = sum(self.exact)
-        if known < len(self.rows):
+        if (known := sum(self.exact)) < len(self.rows):
             found.append(
                 f"The ranges of {known} of the {len(self.rows)} rows are exact; none of these {self.kind} leaves "
                 f"those of the others, which may be narrower: their {self.seconds:g} seconds ended first."
             )
-        if not self.among:
-            found.append(f"The ranker itself, made for new lists, is not one of these {self.kind}.")
-        return found
+        return [*found, *self._apart]
 
     def row(self, row: int) -> dict[str, Any]:
         """Return what is known of a row, by its number in the file, with what good scorers are."""
@@ -90,14 +113,13 @@ class RowRanges(Plain):
         place, last, best, worst = self.place[at], self.place[at] + self.tied[at], self.best[at], self.worst[at]
         where = f"place {place}" if last == place else f"places {place} to {last}, tied,"
         query = " within their query" if self.by_query else ""
-        said = f"Row {row} stands at {where} of {self.what}{query}; over {self.scorers}, "
+        may = f"may be anywhere from {best} to {worst}"
         if best == worst:
-            said += f"it is always at {best}."
-        elif self.exact[at]:
-            said += f"it may be anywhere from {best} to {worst}."
-        else:
-            said += f"it is never above {best} or below {worst} (the exact range may be narrower)."
-        return said if self.among else f"{said} The ranker itself, made for new lists, is not one of these {self.kind}."
+            may = f"is always at {best}"
+        elif not self.exact[at]:
+            may = f"is never above {best} or below {worst} (the exact range may be narrower)"
+        said = f"Row {row} stands at {where} of {self.what}{query}; over {self.scorers}, it {may}."
+        return " ".join([said, *self._apart])
 
     @property
     def _order(self) -> list[int]:
@@ -105,7 +127,7 @@ class RowRanges(Plain):
         return sorted(range(len(self.rows)), key=lambda at: (self.place[at], self.best[at], self.worst[at]))
 
     @property
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def table(self) -> _Table:
         """Headings and cells of a table of the rows in the order of their places."""
         cells: list[tuple[str, ...]] = []
         for at in self._order:
@@ -127,10 +149,10 @@ class RowRanges(Plain):
             chart.bar(kind, ends, (line + 0.9, line + 0.1), title)
             chart.dot(self.place[at], line + 0.5, thick / 3)
         chart.upright(self.first + 0.5)
-        legend = [("range", "range"), ("wider", "at most this wide"), ("own", "place of the ranker")]
+        wider = [] if all(self.exact) else [("wider", "at most this wide")]
         some = "" if step == 1 else f" Every {step}th row is drawn."
         told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
-        return chart.html([key for key in legend if key[0] != "wider" or not all(self.exact)], told)
+        return chart.html([("range", "range"), *wider, ("own", "place of the ranker")], told)
 
 
 @dataclass(frozen=True)
@@ -179,13 +201,12 @@ class ListFront(Plain):
             more = "no scorer has more (proven)" if self.complete else "no more was found"
             return [f"{said}; {more}."]
         said += f"; {last.second:.3g} costs {_percent(last.price)} of the {ours}."
-        known = sum(point.proven for point in self.points)
-        proofs = "all" if known == len(self.points) else f"{known}"
+        known, n = sum(point.proven for point in self.points), len(self.points)
         end = "no scorer goes beyond the last (proven)" if self.complete else "the time ended before the last was known"
-        return [said, f"Of the {len(self.points)} points {proofs} are proven, and {end}."]
+        return [said, f"Of the {n} points {'all' if known == n else known} are proven, and {end}."]
 
     @property
-    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    def table(self) -> _Table:
         """Headings and cells of a table of the points."""
         ours, other = self.names
         cells: list[tuple[str, ...]] = []
@@ -210,12 +231,10 @@ class ListFront(Plain):
         for point, bound in zip(self.points, bounds, strict=True):
             if not point.proven and bound > point.first:
                 chart.line("plan", [(point.second, point.first), (point.second, bound)])
-            title = f"{other} {point.second:.4g}: {ours} {point.first:.5g}"
-            chart.dot(point.second, point.first, 3, title)
-        legend = [("own", f"{ours} reached")]
-        if not all(point.proven for point in self.points):
-            legend.append(("plan", "at most"))
-        return chart.html(legend, f"The {ours} of {self.what}, upwards, by the {other} of the whole set.")
+            chart.dot(point.second, point.first, 3, f"{other} {point.second:.4g}: {ours} {point.first:.5g}")
+        below = [] if all(point.proven for point in self.points) else [("plan", "at most")]
+        caption = f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
+        return chart.html([("own", f"{ours} reached"), *below], caption)
 
 
 def _percent(share: float) -> str:

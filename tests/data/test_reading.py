@@ -21,8 +21,7 @@ from trainers.cli import main
 from trainers.config import load_config
 from trainers.config.sections import DataConfig
 from trainers.run.folder import find_run
-from trainers.run.predict import explain_rows, ranker_of
-from trainers.run.rows import read_rows_for
+from trainers.run.predict import explain_rows, ranker_of, read_rows_for
 from trainers.task.data import split_of
 
 CONFIG = (

@@ -27,7 +27,7 @@ from ltr.weight_constraints import read_constraints
 from tests.tiers import slow_but, thinned
 from trainers.cli import main
 from trainers.config.errors import ConfigError
-from trainers.ranking import Ranking
+from trainers.ranking_files import Ranking
 
 NAMES = ["age", "bmi", "income", "sex"]
 pytestmark = pytest.mark.usefixtures("few_fits")

@@ -22,7 +22,7 @@ from ltr.rankers import (
 )
 from tests.rankers.travelling import STAGE, reloaded
 from trainers.cli import main
-from trainers.ranking import Ranking
+from trainers.ranking_files import Ranking
 from trainers.run.folder import find_run
 from trainers.run.predict import explain_rows, predict_csv
 

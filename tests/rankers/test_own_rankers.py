@@ -30,8 +30,7 @@ from trainers.run import experiment
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
-from trainers.run.predict import export_run, ranker_of
-from trainers.run.rows import method_of
+from trainers.run.predict import export_run, method_of, ranker_of
 from trainers.sweep.workers import compute
 from trainers.task.data import split_of
 

@@ -14,7 +14,7 @@ from ltr.answer.reasons import Typical
 from ltr.data import DataError
 from tests.trainers.pages import Elements
 from trainers.cli import main
-from trainers.ranking import Ranking
+from trainers.ranking_files import Ranking
 
 pytestmark = pytest.mark.usefixtures("few_fits")
 BANNED = re.compile(r"(?i)\b(n?dcg|gap|bound|base (order|rank)\w*|spread|auc|calibrat\w*|logit)\b")
@@ -185,7 +185,7 @@ def test_files_frames_and_shuffled_columns_give_the_same_page(tmp_path, monkeypa
     for one, other in zip(frames.entries, files.entries, strict=True):
         assert (one.id, one.row, one.reasons) == (other.id, other.row, other.reasons)
         assert one.chance == pytest.approx(other.chance)
-    assert frames.expected == pytest.approx(files.expected)
+    assert frames.expected.value == pytest.approx(files.expected.value)
     assert headline(frames) == headline(files)
 
 

@@ -33,7 +33,7 @@ from trainers.files import Json, to_json
 from trainers.ranking_files import read_evidence, read_ranker
 from trainers.run.folder import RunFolder
 from trainers.run.page import visits_of
-from trainers.run.rows import method_of
+from trainers.run.predict import method_of
 from trainers.tables import markdown_table, number
 from trainers.task.data import FloatArray, IntArray, Part
 from trainers.task.measures import first_rows, mean_share, share_name, statistics_of, sum_over_queries
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def _named(promise: Interval) -> Json:
-    return dict(zip(("expected", "low", "high"), promise, strict=True))
+    return {"expected": promise.value, "low": promise.low, "high": promise.high}
 
 
 def _judged(promise: Interval, came: float) -> str:
@@ -102,7 +102,7 @@ def _judged(promise: Interval, came: float) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Came:
+class _Came:
     """Rows that a run ranked, and what came of them."""
 
     labels: FloatArray  # label of each row, (n,); NaN where it is not known what came
@@ -111,13 +111,26 @@ class Came:
     scores_of: Callable[[str], FloatArray]  # returns the scores by a method, (n,)
 
 
-def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | None = None) -> list[Outcome]:
-    """Compare what was promised with what came, for each of some finished methods.
+def outcomes(
+    run: RunFolder,
+    given: Path | pd.DataFrame,
+    methods: Sequence[str],
+    *,
+    label: str | None = None,
+    first: int | None = None,
+    new_values: bool = False,
+    note: Callable[[str], None] = lambda text: None,
+) -> list[Outcome]:
+    """Compare what was promised of the rows of a table with what came, for each of some finished methods.
 
-    `first` is how many rows of the list were acted on, of each query; by default those of the page.
+    The table has the run's features and a column of labels, by default the run's. `first` is how many rows of the list
+    were acted on, of each query; by default those of the page. `note` is called with what a user should know.
     """
-    config, n, known = load_config(run.config), len(came.labels), ~np.isnan(came.labels)
-    k, part, found = visits_of(config) if first is None else first, _part(came, known), []
+    config = load_config(run.config)
+    came = _came_of(run, config.data, given, label, new_values, functools.cache(note))  # a note of several methods once
+    n, known = len(came.labels), ~np.isnan(came.labels)
+    part = Part(np.empty((n, 0)), np.nan_to_num(came.labels).astype(np.int64), came.queries).take(known).numbered()
+    k, found = visits_of(config) if first is None else first, []
     for method in methods:
         evidence, scores = read_evidence(run.path, method), came.scores_of(method)
         visits, promise, hits, periods = 0, None, 0, []
@@ -136,14 +149,8 @@ def outcomes(run: RunFolder, came: Came, methods: Sequence[str], first: int | No
     return found
 
 
-def _part(came: Came, known: NDArray[np.bool_]) -> Part:
-    """Return the rows of which it is known what came."""
-    labels = np.nan_to_num(came.labels).astype(np.int64)
-    return Part(np.empty((len(known), 0)), labels, came.queries).take(known).numbered()
-
-
 def _counted(
-    evidence: Evidence, came: Came, scores: FloatArray, rows: NDArray[Any], k: int
+    evidence: Evidence, came: _Came, scores: FloatArray, rows: NDArray[Any], k: int
 ) -> tuple[int, Interval, int]:
     """Return of how many of the first k of some rows it is known what came, the hits to expect there, and the hits."""
     of_rows, queries = came.labels[rows], None if came.queries is None else came.queries[rows]
@@ -166,7 +173,7 @@ def _statistics(
     return {name: (value, values[1].get(name)) for name, value in values[0].items()}
 
 
-def _gain(run: RunFolder, config: Config, came: Came, part: Part, known: NDArray[np.bool_]) -> dict[str, Any] | None:
+def _gain(run: RunFolder, config: Config, came: _Came, part: Part, known: NDArray[np.bool_]) -> dict[str, Any] | None:
     """Return the gain of reranking that was promised of a list like the training list, and what came of it."""
     made = (run.method(EXACT, make=False).result() or {}).get("choice")
     if made is None or config.base not in run.fitted or not (choice := Choice.from_dict(made)).reranks:
@@ -180,27 +187,20 @@ def _gain(run: RunFolder, config: Config, came: Came, part: Part, known: NDArray
     return {"statistic": choice.statistic, "base": config.base, **promise, "came": gained}
 
 
-def came_of(
+def _came_of(
     run: RunFolder,
+    options: DataConfig,
     given: Path | pd.DataFrame,
-    label: str | None = None,
-    *,
-    new_values: bool = False,
-    note: Callable[[str], None] = lambda text: None,
-) -> Came:
-    """Read what came from a table with the run's features and a column of labels, by default the run's.
-
-    `note` is called with what a user should know.
-    """
+    label: str | None,
+    new_values: bool,
+    note: Callable[[str], None],
+) -> _Came:
+    """Read what came from a table."""
     import pandas as pd
 
-    options, note = load_config(run.config).data, functools.cache(note)  # of several methods, once
-    if isinstance(given, Path):
-        where = str(given)
-        if format_of(given) == "svmlight":
-            raise DataError(f"{where}: outcomes are read from tables, in which a column says what came")
-    else:
-        where = "frame"
+    where = str(given) if isinstance(given, Path) else "frame"
+    if isinstance(given, Path) and format_of(given) == "svmlight":
+        raise DataError(f"{where}: outcomes are read from tables, in which a column says what came")
     columns, query = open_table(given, options.reading, ids=options.query).columns, options.query
     ids, times = _units(run, options, columns, where)
     frame = pd.DataFrame({name: column.cells for name, column in columns.items()})
@@ -221,7 +221,7 @@ def came_of(
     own: Json = {"column": options.label, "positive": options.positive}
     own = (run.facts["data"].get("label") or {}) if run.begun else own
     label = own.get("column") if label is None else label
-    return Came(labels_that_came(columns, label, own.get("positive"), where), ids, times, scores_of)
+    return _Came(labels_that_came(columns, label, own.get("positive"), where), ids, times, scores_of)
 
 
 def labels_that_came(columns: Mapping[str, Column], name: str | None, positive: str | None, where: str) -> FloatArray:

@@ -20,8 +20,8 @@ from ltr.display.figures import ranked_list_figure
 from trainers.config import CARD, EXACT, Config
 from trainers.files import write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag
-from trainers.ranking import Ranking, RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
-from trainers.ranking_files import EVIDENCE, HTML, LIST, write_page
+from trainers.ranking import RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
+from trainers.ranking_files import EVIDENCE, HTML, LIST, Ranking
 from trainers.run.folder import PAGE
 from trainers.run.methods import Context, load_base_scores, load_scores
 from trainers.run.predict import ranker_of
@@ -59,7 +59,7 @@ def write_run_page(context: Context, results: Results) -> Results:
             (context.run.path / name).unlink(missing_ok=True)
         write_atomic(context.run.path / EVIDENCE, evidence.to_bytes())
         return results
-    write_page(ranking, context.run.path)
+    ranking.write_page(context.run.path)
     return replace(results, answer=headline(ranking.answer))
 
 

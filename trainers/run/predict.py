@@ -2,6 +2,8 @@
 
 A score that is a sum over columns is explained by what each column adds. Any other, such as that of a blend or of
 trees, is explained as on the page: by the chance that a row would have if a cell were the typical one of its column.
+
+`read_rows_for` reads and checks rows before anything is imported that takes seconds.
 """
 
 from __future__ import annotations
@@ -9,32 +11,111 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.table import Table
-from rich.text import Text
+from numpy.typing import NDArray
 
-from ltr.answer import RowRanges
-from ltr.answer.page import percent
-from ltr.data import DataError, TablePreparation, format_of, read_texts
+from ltr.data import DataError, Reading, format_of, read_rows, read_texts
+from ltr.data.dataset import Features
 from ltr.data.forms import date_at
-from ltr.data.kinds import DAYS
-from ltr.rankers import Explanation, Ranker
-from trainers.config import CARD
+from ltr.data.kinds import DAYS, encode, encodings_in, notes_on
+from ltr.data.table_files import open_table
+from trainers.config import AUTO, CARD, EXACT
 from trainers.files import Json, RunError, csv_text, reading, to_json, writing
 from trainers.run.folder import PAGE, RunFolder
-from trainers.run.methods import load_ranker
-from trainers.run.rows import Rows, method_of, read_rows_for
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.table import Table
 
-    from trainers.ranking import Ranking
+    from ltr.answer import RowRanges
+    from ltr.rankers import Explanation, Ranker
+    from trainers.ranking_files import Ranking
 
 _FIRST = 3  # rows from the top that are shown where none is named
 _LINES = 20  # columns of a table
 _MOST = 1000  # rows with reasons
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a file."""
+
+    table: pd.DataFrame  # their features, or for a card their columns as they are
+    queries: NDArray[Any] | None = None  # the query of each row; None where the run has no queries
+    notes: tuple[str, ...] = ()  # what the training rows did not have, and what it is taken for
+
+
+def read_rows_for(
+    run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
+) -> Rows:
+    """Read the rows of a file for a method of a run: as features, or for a `card` that ranks them as they are.
+
+    Features are prepared as those of the training rows were. Queries are found where the training data had theirs: in
+    the query column of a table, in the lines of a sparse file, or in the file of sizes beside it. With `new_values`
+    most rows may have texts that no training row had.
+    """
+    import pandas as pd
+
+    with reading(run.origin):
+        facts = run.facts["data"]
+        features, by_query, query = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
+        how = Reading(missing=tuple(facts.get("reading", {}).get("missing", ())))
+    if card and method_of(run, method) == CARD and format_of(data) == "table":
+        columns = open_table(data, how, numbers=()).columns
+        return Rows(pd.DataFrame({name: column.cells for name, column in columns.items()}))
+    X: Features
+    notes: list[str] = []
+    if run.preparation.exists():
+        with reading(run.preparation):
+            encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
+        given = open_table(data, how, ids=query, numbers={one.column for one in encodings if one.plain})
+        X = encode(given.columns, encodings, str(data), new_values=new_values)
+        ids = given.queries(query)
+        notes = [f"{data}: {text}" for text in notes_on(given.columns, encodings)]
+    else:
+        X, ids = read_rows(data, features, query=query, dtype=facts.get("dtype", "auto"))
+    if by_query and ids is None:
+        places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
+        raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
+    table = pd.DataFrame(X, columns=features, copy=False)
+    return Rows(table, ids if by_query else None, tuple(notes))
+
+
+def method_of(run: RunFolder, method: str | None) -> str:
+    """Return a method of the run that has a fitted ranker: by default its exact stage, else auto, or its only one."""
+    fitted = run.fitted
+    wanted = EXACT if method is None else method
+    if wanted not in fitted and (record := run.method(wanted, make=False).result()) is not None:
+        reason = record.get("message") or "its file is missing"
+        raise RunError(f"--method: {wanted} is finished, but {run.path} has no model of it: {reason}")
+    if not fitted:
+        raise RunError(f"run: {run.path} holds no fitted ranker yet; finish it with `ltr run {run.config}`")
+    if method is None:
+        if found := [name for name in (EXACT, AUTO) if name in fitted] or (fitted if len(fitted) == 1 else []):
+            return found[0]
+        raise RunError(f"--method is required: {run.path} has no finished exact stage; fitted are {', '.join(fitted)}")
+    if method not in fitted:
+        raise RunError(f"--method must be one of {', '.join(fitted)}, got {method!r}")
+    return method
+
+
+def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:
+    """Read the fitted ranker of a method of a run (`method_of`), which knows its columns by name.
+
+    With `prepared` it takes the columns of the table, not the features that they become; a card always does.
+    """
+    from ltr.data import TablePreparation
+    from trainers.run.methods import load_ranker
+
+    chosen = method_of(run, method)
+    ranker = load_ranker(run.method(chosen))
+    if prepared and chosen != CARD and run.preparation.exists():
+        with reading(run.preparation):
+            ranker.prepare_with(TablePreparation.from_json(run.preparation.read_text(encoding="utf-8")))
+    return ranker
 
 
 def predict_csv(
@@ -56,13 +137,12 @@ def predict_csv(
     rows = read_rows_for(run, data, chosen) if rows is None else rows
     for text in rows.notes:
         note(text)
-    if chosen == CARD and format_of(data) == "table":
-        try:
-            ranked = load_ranker(run.method(CARD)).rank(rows.table)
-        except ValueError as error:
-            raise DataError(f"{data}: {error}") from None
-    else:
+    try:
         ranked = ranker_of(run, chosen).rank(rows.table, rows.queries)
+    except ValueError as error:
+        if chosen != CARD or format_of(data) != "table":
+            raise
+        raise DataError(f"{data}: {error}") from None
     if "stage" not in ranked:
         ranked["stage"] = "base"
     own = read_texts(data) if format_of(data) == "table" else {}
@@ -71,22 +151,8 @@ def predict_csv(
         raise DataError(f"{data}: changed while it was read, got {counts} rows")
     order, ranked = ranked.index.tolist(), ranked.sort_index()
     ours: dict[str, Sequence[Any]] = {name: ranked[name].tolist() for name in ranked}
-    ours["score"] = list(map(repr, ours["score"]))
-    ours["row"] = range(1, len(rows.table) + 1)
+    ours |= {"score": list(map(repr, ours["score"])), "row": range(1, len(rows.table) + 1)}
     return csv_text(ours, own, order)
-
-
-def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = False) -> Ranker:
-    """Read the fitted ranker of a method of a run (`method_of`), which knows its columns by name.
-
-    With `prepared` it takes the columns of the table, not the features that they become; a card always does.
-    """
-    chosen = method_of(run, method)
-    ranker = load_ranker(run.method(chosen))
-    if prepared and chosen != CARD and run.preparation.exists():
-        with reading(run.preparation):
-            ranker.prepare_with(TablePreparation.from_json(run.preparation.read_text(encoding="utf-8")))
-    return ranker
 
 
 def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
@@ -129,46 +195,40 @@ def explain_rows(
     That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row. A
     `RunError` says that the run lacks the page that it takes.
     """
+    from trainers.ranking_files import Ranking
+
     ranker = ranker_of(run, method)
     rows = read_rows_for(run, data, card=False, new_values=new_values) if rows is None else rows
     for text in rows.notes:
         note(text)
-    table = rows.table.set_axis(range(1, len(rows.table) + 1))
     page = (run.path / PAGE).exists() and format_of(data) == "table"
     try:
-        found = ranker.explain(table, rows.queries)
+        found = ranker.explain(rows.table.set_axis(range(1, len(rows.table) + 1)), rows.queries)
+        if not (found.note and page):
+            return found
     except ValueError as error:
         if not page:
             raise RunError(f"--method: {error}") from None
-        return _reasons(run, data, method, new_values)
-    return _reasons(run, data, method, new_values) if found.note and page else found
-
-
-def _reasons(run: RunFolder, data: Path, method: str | None, new_values: bool) -> Ranking:
-    from trainers.ranking_files import read_ranking
-
-    ranking = read_ranking(run.path, method_of(run, method))
+    ranking = Ranking.load(run.path, method_of(run, method))
     learned = dataclasses.replace(ranking.answer.learned, id=None)  # rows go by their number
     ranking.answer = dataclasses.replace(ranking.answer, learned=learned)
-    if ranking.ranker.preparation_ is not None:
-        ranking.ranker.preparation_.new_values = new_values
-    return ranking.rank(data, visits=_MOST)
+    return ranking.rank(data, visits=_MOST, new_values=new_values)
 
 
 def list_of(found: Explanation | Ranking) -> pd.DataFrame:
     """Return place and score of each row, by its number in the file, from 1."""
+    from ltr.rankers import Explanation
+
     if isinstance(found, Explanation):
         return found.list
-    return found.ranked.set_index("row").sort_index()[
-        [name for name in ("query", "position", "score", "chance") if name in found.ranked]
-    ]
+    names = [name for name in ("query", "position", "score", "chance") if name in found.ranked]
+    return found.ranked.set_index("row").sort_index()[names]
 
 
 def note_of(found: Explanation | Ranking) -> str:
     """Return what is not explained, or how, in a sentence; empty if nothing."""
-    if isinstance(found, Explanation):
-        return found.note
-    return "the score is no sum over columns: a chance is that of the row with this one cell as it typically is"
+    told = "the score is no sum over columns: a chance is that of the row with this one cell as it typically is"
+    return getattr(found, "note", told)
 
 
 def chosen_rows(found: Explanation | Ranking, rows: Sequence[int]) -> list[int]:
@@ -180,59 +240,61 @@ def chosen_rows(found: Explanation | Ranking, rows: Sequence[int]) -> list[int]:
     return list(rows) or [int(row) for row in top.sort_values("position", kind="stable").index[:_FIRST]]
 
 
-def table_of(explanation: Explanation | Ranking, row: int) -> Table:
+def table_of(found: Explanation | Ranking, row: int) -> Table:
     """Return the explanation of a row as a table for a terminal."""
-    if not isinstance(explanation, Explanation):
-        return _table_of_reasons(explanation, row)
+    from rich.table import Table
+    from rich.text import Text
+
+    from ltr.answer.page import percent
+    from ltr.rankers import Explanation
+
+    place = list_of(found).loc[row]
+    title = f"row {row}: position {place['position']:.0f}" + (f" of query {place['query']}" if "query" in place else "")
+    title += f", {place['stage']}" if "stage" in place else ""
+    sums = isinstance(found, Explanation)
+    if sums:
+        heads, lines = _lines_of_sum(found, row)
+    else:
+        title += f", chance {percent(place['chance'])}"
+        heads, frame = ["column", "value", "typically", "chance if\ntypical"], found.why_row(row - 1).iloc[:_LINES]
+        values = zip(frame.index.map(str), frame["value"], frame["typical"], strict=True)
+        lines = [(*told, percent(chance)) for told, chance in zip(values, frame["if typical"], strict=True)]
+    table = Table(title=title, title_justify="left")
+    for at, head in enumerate(heads):
+        number = at > 0 if sums else at == len(heads) - 1
+        wide = max(len(line[at]) for line in lines) if number and sums else None
+        table.add_column(head, justify="right" if number else "left", overflow="fold", min_width=wide)
+    for at, line in enumerate(lines):
+        table.add_row(*map(Text, line), style="bold" if sums and at == len(lines) - 1 else None)
+    return table
+
+
+def _lines_of_sum(explanation: Explanation, row: int) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Return headings and cells of what each column adds to the score of a row, and their sum."""
     import pandas as pd
 
-    frame, place = explanation.row(row), explanation.list.loc[row]
-    near = explanation.neighbours(row)
+    frame, near = explanation.row(row), explanation.neighbours(row)
     if len(frame) > _LINES + 1:
         rest = frame.iloc[_LINES:-1].sum().rename(f"{len(frame) - _LINES - 1} more columns")
         rest["value"] = math.nan
         frame = pd.concat([frame.iloc[:_LINES], rest.to_frame().T, frame.iloc[-1:]])
-    query = f" of query {place['query']}" if "query" in place else ""
-    stage = f", {place['stage']}" if "stage" in place else ""
-    title = f"row {row}: position {place['position']}{query}{stage}"
-    table = Table(title=title, title_justify="left")
-    heads = {"value": "value", "adds": "adds"} | {side: f"against row\n{near[side]} {side}" for side in near}
-    table.add_column("column", overflow="fold")
-    cells = {name: [_cell(value, signed=name != "value") for value in frame[name]] for name in heads}
-    for at, (name, value) in enumerate(frame["value"].items()):
-        if str(name).endswith(DAYS) and not math.isnan(value):
-            cells["value"][at] = str(date_at(value))
-    for name, head in heads.items():
-        table.add_column(head, justify="right", overflow="fold", min_width=max(map(len, cells[name])))
-    for at, name in enumerate(frame.index):
-        line = (str(name).removesuffix(DAYS), *(cells[column][at] for column in heads))
-        table.add_row(*map(Text, line), style="bold" if at == len(frame) - 1 else None)
-    return table
-
-
-def _table_of_reasons(ranking: Ranking, row: int) -> Table:
-    place, frame = list_of(ranking).loc[row], ranking.why_row(row - 1)
-    query = f" of query {place['query']}" if "query" in place else ""
-    title = f"row {row}: position {place['position']:.0f}{query}, chance {percent(place['chance'])}"
-    table = Table(title=title, title_justify="left")
-    for head in ("column", "value", "typically"):
-        table.add_column(head, overflow="fold")
-    table.add_column("chance if\ntypical", justify="right")
-    for name, line in frame.iloc[:_LINES].iterrows():
-        table.add_row(*map(Text, (str(name), line["value"], line["typical"], percent(line["if typical"]))))
-    return table
-
-
-def _cell(value: float, *, signed: bool) -> str:
-    if math.isnan(value):
-        return ""
-    return f"{value:+.4g}" if signed else f"{value:.6g}"
+    forms = {"value": "{:.6g}", "adds": "{:+.4g}"} | dict.fromkeys(near, "{:+.4g}")
+    lines = []
+    for name, *values in frame[list(forms)].itertuples():
+        formed = zip(forms.values(), values, strict=True)
+        cells = ["" if math.isnan(value) else form.format(value) for form, value in formed]
+        if str(name).endswith(DAYS) and cells[0]:
+            cells[0] = str(date_at(values[0]))
+        lines.append((str(name).removesuffix(DAYS), *cells))
+    return ["column", "value", "adds", *(f"against row\n{near[side]} {side}" for side in near)], lines
 
 
 def to_objects(
     explanation: Explanation | Ranking, rows: Sequence[int], ranges: RowRanges | None = None, listed: Sequence[int] = ()
 ) -> list[Json]:
     """Return the explanations of rows as JSON objects, those of rows `listed` with the range of their places."""
+    from ltr.rankers import Explanation
+
     places, found = list_of(explanation), list[Json]()
     for row in rows:
         about: Json = {name: places.at[row, name] for name in places}

@@ -28,7 +28,7 @@ from trainers.config import CARD, EXACT, Config
 from trainers.files import Json, reading, to_json, write_atomic, write_json
 from trainers.methods import Fitted, unsaved_because
 from trainers.run.folder import MethodFolder, RunFolder
-from trainers.run.rows import Rows, method_of
+from trainers.run.predict import Rows, method_of
 from trainers.task.data import Split
 from trainers.task.measures import Task
 from trainers.task.raw import demand_columns

@@ -249,12 +249,11 @@ class Results:
             method: a method of the run; by default the one whose order counts, `last_stage`.
             first: how many rows of the list were acted on, of each query; by default those of the page.
         """
-        from trainers.run.outcome import came_of, outcomes
+        from trainers.run.outcome import outcomes
 
         run, chosen = self._source.run, self.last_stage if method is None else method
         given = Path(frame) if isinstance(frame, str | Path) else as_pandas(frame, "outcomes").reset_index(drop=True)
-        came = came_of(run, given, label)
-        return outcomes(run, came, [chosen], first)[0]
+        return outcomes(run, given, [chosen], label=label, first=first)[0]
 
     @property
     def folder(self) -> Path:
