@@ -126,11 +126,6 @@ def proven(record: Json) -> bool:
     return record["status"] == "optimal"
 
 
-def settled(record: Json) -> bool:
-    """Return whether nothing better than an exact answer exists: it is proven, or there was nothing to rerank."""
-    return record["list"] is None or proven(record)
-
-
 def mean_of(values: FloatArray) -> float:
     """Return the mean of the values that are defined, NaN without any."""
     return math.nan if np.isnan(values).all() else float(np.nanmean(values))
