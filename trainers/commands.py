@@ -286,7 +286,7 @@ def report(arguments: argparse.Namespace) -> None:
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     answer = read_answer(found) if results is None and (found / PAGE).exists() else None
     written = write_report(_results_of(RunFolder(found)) if results is None else results, folder, answer=answer)
-    for path in written.files:
+    for path in written:
         sys.stdout.write(f"{path}\n")
 
 
