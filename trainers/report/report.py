@@ -35,7 +35,7 @@ from trainers.report.evidence import (
 from trainers.report.page import Block, Page, Section, Table, Text, literal, png, to_html, to_markdown
 from trainers.report.paired import FEWEST_SPLITS, Verdict
 from trainers.report.pictures import gain_picture
-from trainers.run.results import Results, tables
+from trainers.run.results import Results, proven_in, tables
 from trainers.tables import NOTHING_PROVEN
 
 _TOLERANCE = 1e-9
@@ -96,10 +96,10 @@ def build_run_page(results: Results, answer: Answer | None) -> Page:
         else:
             sections.append(Section(heading, [block]))
     for row in results.rows:
-        for found in row.proven:
+        for found in proven_in(row):
             what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
             table = _table(*found.table, left=0, html=drawn(found))
-            sections.append(Section(literal(f"{what}, {row.method}"), [*_texts(found.sentences), table]))
+            sections.append(Section(literal(f"{what}, {row['method']}"), [*_texts(found.sentences), table]))
     return Page(literal(f"Results of {results.name}"), summary, sections)
 
 

@@ -17,7 +17,7 @@ from ltr.data import TableError
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
 from ltr.rankers.constraint_checks import check_weights
-from trainers.config import CARD, EXACT, Config
+from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
@@ -26,11 +26,10 @@ from trainers.ranking import check_rows, encodings_of_features, problems_of_answ
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.results import Results, Row, RunSource, write_results
+from trainers.run.results import Results, is_unproven, row_of, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
 from trainers.task.data import Source, Split, read_source, split_of
-from trainers.task.measures import Task
 from trainers.task.options import config_for, too_long
 
 
@@ -121,20 +120,20 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             raise
         except ValueError as error:  # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
-        context.display.end(method, _summary(Row.of(record)))
+        context.display.end(method, _summary(row_of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
     return record
 
 
-def _summary(row: Row) -> str:
-    name, first = next(iter(row.train.items()))
-    parts = [row.status, f"{row.seconds:.1f} s", f"train {name} {number(first)}, test {number(row.test[name])}"]
-    if row.bound is not None:
-        gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
-        value = "" if row.objective is None else f"value {number(row.objective)}, "
-        parts.append(f"{value}bound {number(row.bound)}{gap}")
-    return ", ".join(parts)
+def _summary(row: Json) -> str:
+    name, first = next(iter(row["train"].items()))
+    text = f"{row['status']}, {row['seconds']:.1f} s, train {name} {number(first)}, test {number(row['test'][name])}"
+    if row["bound"] is None:
+        return text
+    gap = f" of a perfect order: {NOTHING_PROVEN}" if is_unproven(row) else f", gap {number(row['gap'], '{:.2%}')}"
+    value = "" if row["objective"] is None else f"value {number(row['objective'])}, "
+    return f"{text}, {value}bound {number(row['bound'])}{gap}"
 
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
@@ -159,9 +158,10 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         ties: Ties = config.card.ties if record["method"] == CARD else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
-        rows.append(Row.of(record, on_top, hits, periods))
-        compared = (record.get("compared") or {}).get("methods", {})
-        rows += [Row.compared(name, values) for name, values in compared.items()]
+        rows.append(row_of(record, on_top, hits, periods))
+        for name, values in (record.get("compared") or {}).get("methods", {}).items():
+            other = {"method": f"{AUTO}: {name}", "status": "compared", "seconds": 0.0, **values}
+            rows.append(row_of(other, first_k=values["first_k"]))
     done = [record["method"] for record in records if record["status"] != INTERRUPTED]
     complete, priced = done == list(config.methods), config.exact.C > 0
     note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
@@ -170,7 +170,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
     by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
     named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
     named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
-    named["source"] = RunSource(context.run, Task(config, context.split))
+    named["source"] = context
     return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
 
 
