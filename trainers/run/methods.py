@@ -129,7 +129,8 @@ def _log_end(context: Context, record: Json, records: Sequence[Json], tracker: T
     if method in (EXACT, CARD) or record["steps"] is None:
         # methods without steps draw level lines as long as the longest training
         trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
-        tracker.level(max(trained, default=0), final)
+        for step in sorted({0, max(trained, default=0)}):
+            tracker.log(step, final)
     if method == CARD:
         card = Card.from_dict(record["card"])
         tracker.each("log_text", "card", card.to_markdown())
