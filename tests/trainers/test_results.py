@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ltr.rankers import Choice
 from trainers.run.folder import RunFolder
-from trainers.run.results import Results, markdown_tables, read_results, rich_tables, row_of, write_results
+from trainers.run.results import Results, markdown_tables, read_results, rich_tables, row_of, tables, write_results
 
 LONG = "p_norm_push(p=2.718281828459045)"
 
@@ -73,6 +73,6 @@ def test_table_and_caption_say_whether_the_base_order_is_kept(reranks):
     found = dataclasses.replace(found, rows=(*found.rows[:2], found.rows[2] | {"choice": own.to_dict()}))
     status = "time_limit" if reranks else "base order"
     assert found.table.loc["exact", "status"] == status
-    assert dict(found.columns())["status"][-1] == status
+    assert dict(tables(found)["methods"])["status"][-1] == status
     said = "by weights for new lists" if reranks else "as logistic_regression does"
     assert f"exact ranks {said}" in found.caption

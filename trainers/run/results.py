@@ -255,44 +255,6 @@ class Results:
     def _first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
         return next((row[key] for row in self.rows if row[key] is not None), None)
 
-    def first_rows(self) -> Columns:
-        """Return headings and cells of the table on the first K rows of the test set, with the hits of training."""
-        columns: Columns = [("method", self._names)]
-        for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
-            values = [None if row["first_k"] is None else row["first_k"][part][name] for row in self.rows]
-            heading = name if part == "test" else f"{part} {name}"
-            columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
-        return columns
-
-    def by_period(self) -> Columns:
-        """Return headings and cells of the table of periods, as the last stage of the run ranks them."""
-        periods = next(row["periods"] for row in self.rows if row["method"] == self.last_stage) or []
-        first = self.statistics[0]
-        columns: Columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
-        columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))
-        columns += [(name, [number(one.get(name), form) for one in periods]) for name, form in _FIRST_K.items()]
-        columns.append((first, [number(one["statistics"][first]) for one in periods]))
-        return [(heading, cells) for heading, cells in columns if any(cells)]
-
-    def columns(self, statistics: Sequence[str] | None = None) -> Columns:
-        """Return headings and cells; empty columns are left out."""
-
-        def cells(key: str, form: str | None = None) -> list[str]:
-            return [number(row[key], form) for row in self.rows]
-
-        columns = [("method", self._names), ("convex loss", cells("loss", "{:.5g}"))]
-        columns.append(("distance to optimum", cells("excess", "{:.1e}")))
-        for name in self.statistics if statistics is None else statistics:
-            columns += [(f"{part} {name}", [number(row[part].get(name)) for row in self.rows]) for part in _PARTS]
-        columns.append(("validation", cells("validation")))
-        columns.append((f"{self.on_list or self.statistics[0]} on list", cells("top")))
-        if self.priced or self.choice is not None:
-            columns.append(("objective" if self.priced else "best on list", cells("objective")))
-        gaps = [NOTHING_PROVEN if is_unproven(row) else number(row["gap"], "{:.2%}") for row in self.rows]
-        columns += [("bound", cells("bound")), ("gap", gaps), ("status", list(map(_ending, self.rows)))]
-        columns.append(("seconds", cells("seconds", "{:.1f}")))
-        return [(heading, texts) for heading, texts in columns if any(texts)]
-
     @property
     def recommended(self) -> str:
         """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
@@ -313,12 +275,6 @@ class Results:
         told = next((row["message"] for row in self.rows if row["method"] == self.base == AUTO), "")
         how = told.partition(". ")[0]  # what is deployed, without what else there is to say
         return f"recommended: {method}{order}{f': {how}' if how else ''}"
-
-    @property
-    def _names(self) -> list[str]:
-        """The methods with the recommended one marked, for tables that have others to tell it from."""
-        mark = self.recommended if len(self.rows) > 1 else ""
-        return [f"{name} *" if name == mark else name for name in self.methods]
 
     @property
     def choice(self) -> Choice | None:
@@ -423,16 +379,47 @@ def _change(before: float, after: float) -> str:
 
 
 def tables(results: Results) -> dict[str, Columns]:
-    """Return the columns as tables that fit a page: the first statistic, the first rows, periods, other statistics."""
+    """Return headings and cells of tables that fit a page, by title; empty columns are left out.
+
+    The first table has the methods, with the first statistic. Others have what the first K rows hold, the periods of
+    the test set as the last stage ranks them, and the other statistics.
+    """
     first, *others = results.statistics
-    own = [pair for pair in results.columns(others) if pair[0].startswith(("method", "train ", "test "))]
-    found = {"methods": results.columns([first])}
+    mark = results.recommended if len(results.rows) > 1 else ""
+    names: Columns = [("method", [f"{name} *" if name == mark else name for name in results.methods])]
+
+    def cells(key: str, form: str | None = None) -> list[str]:
+        return [number(row[key], form) for row in results.rows]
+
+    def reached(names: Sequence[str]) -> Columns:
+        each = ((part, name) for name in names for part in _PARTS)
+        return [(f"{part} {name}", [number(row[part].get(name)) for row in results.rows]) for part, name in each]
+
+    methods = [*names, ("convex loss", cells("loss", "{:.5g}")), ("distance to optimum", cells("excess", "{:.1e}"))]
+    methods += [*reached([first]), ("validation", cells("validation"))]
+    methods.append((f"{results.on_list or first} on list", cells("top")))
+    if results.priced or results.choice is not None:
+        methods.append(("objective" if results.priced else "best on list", cells("objective")))
+    gaps = [NOTHING_PROVEN if is_unproven(row) else number(row["gap"], "{:.2%}") for row in results.rows]
+    methods += [("bound", cells("bound")), ("gap", gaps), ("status", list(map(_ending, results.rows)))]
+    methods.append(("seconds", cells("seconds", "{:.1f}")))
+    found = {"methods": methods}
     if results.k is not None:
         each = " of each query, on average," if results.by_query else ""
-        found[f"the first {results.k} rows{each} of the test set"] = results.first_rows()
-    if any(row["periods"] for row in results.rows):
-        found[f"test periods, each ranked as a list by {results.last_stage}"] = results.by_period()
-    return found | ({"other statistics": own} if others else {})
+        columns = list(names)
+        for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
+            values = [None if row["first_k"] is None else row["first_k"][part][name] for row in results.rows]
+            heading = name if part == "test" else f"{part} {name}"
+            columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
+        found[f"the first {results.k} rows{each} of the test set"] = columns
+    if periods := next((row["periods"] for row in results.rows if row["method"] == results.last_stage), None):
+        columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
+        columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))
+        columns += [(name, [number(one.get(name), form) for one in periods]) for name, form in _FIRST_K.items()]
+        columns.append((first, [number(one["statistics"][first]) for one in periods]))
+        found[f"test periods, each ranked as a list by {results.last_stage}"] = columns
+    found |= {"other statistics": [*names, *reached(others)]} if others else {}
+    return {title: [(heading, texts) for heading, texts in columns if any(texts)] for title, columns in found.items()}
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
