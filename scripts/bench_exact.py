@@ -23,7 +23,7 @@ from ltr.exact.local_search.search import local_search
 from ltr.rankers import LogisticRegressionRanker
 from ltr.threads import available_threads
 from scripts._bench import Bench, FloatArray, Json, grid, made_on, peak, pivot, table, value
-from trainers.report import drawing as draw
+from trainers.report.pictures import panels
 
 QUERIES, LONGEST = "lightgbm_lambdarank", "full"
 TINY = RerankProblem([[0.0, 1.0], [1.0, 0.5], [2.0, 3.0]], [0, 1, 0])  # to load a method with
@@ -123,23 +123,22 @@ def _memory(records: list[Json], method: str) -> list[float]:
 def figures(records: list[Json], folder: Path) -> None:
     """Draw the gap over time, one panel for each list, one line for each method; a dot marks a proof."""
     lists = dict.fromkeys(map(name_of, records))
-    figure, panels = draw.panels(list(lists))
+    looks = {method: {"color": colour} for method, (colour, _) in _LOOK.items()}
+    figure, every = panels(list(lists), looks, x="seconds", y="gap")
     last = max(record["trace"][-1][0] for record in records)
     for record in records:
-        axes, (colour, dashes) = panels[[*lists].index(name_of(record))], _LOOK[record["method"]]
+        axes, (colour, dashes) = every[[*lists].index(name_of(record))], _LOOK[record["method"]]
         points = [(max(at, _FIRST), max(_gap(value, bound), _LEAST)) for at, value, bound in record["trace"] if value]
         if record["status"] == "optimal":
             points.append((points[-1][0], _LEAST))
             axes.plot(*points[-1], "o", color=colour, markersize=4, clip_on=False)
         (line,) = axes.step(*zip(*points, strict=True), where="post", color=colour, linewidth=1.6)
         line.set_dashes(dashes)
-    for axes in panels:
+    for axes in every:
         axes.set(yscale="log", ylim=(_LEAST, None))
         _log_time(axes, _FIRST, last)
         axes.yaxis.set_major_formatter("{x:g}%")
         axes.yaxis.set_minor_formatter("")
-    draw.name_axes(figure, x="seconds", y="gap")
-    draw.legend(figure, [draw.entry(method, color=colour) for method, (colour, _) in _LOOK.items()])
     figure.savefig(folder / "exact_gap.png", dpi=130)
 
 

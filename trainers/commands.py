@@ -249,9 +249,8 @@ def tune(arguments: argparse.Namespace) -> int:
     with _display(arguments) as display:
         tuning = run_tuning(given, folder, source=source, fresh=arguments.fresh, display=display)
     stdout = _stdout()
-    header, rows = tuning.table(10)
-    columns = [(heading, [row[at] for row in rows]) for at, heading in enumerate(header)]
-    _print(stacked_tables(columns, f"search {tuning.name}", stdout.width) if rows else ())
+    shown = stacked_tables(tuning.table(10), f"search {tuning.name}", stdout.width)
+    _print(shown if len(tuning.trials) else ())
     stdout.print(Text(plain_text(tuning.answer)), soft_wrap=True)
     if tuning.results is not None:
         _print_table(tuning.results)
@@ -286,7 +285,7 @@ def report(arguments: argparse.Namespace) -> None:
     folder = arguments.output or (found.parent if found.is_file() else found) / "report"
     answer = read_answer(found) if results is None and (found / PAGE).exists() else None
     written = write_report(_results_of(RunFolder(found)) if results is None else results, folder, answer=answer)
-    for path in written.files:
+    for path in written:
         sys.stdout.write(f"{path}\n")
 
 

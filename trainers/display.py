@@ -71,11 +71,10 @@ class Display:
     def wait(self, what: str) -> None:
         """Show what the user waits for, unless something else is shown within two seconds."""
         self._wait_no_more()
-        if self._console.quiet:
-            return
-        self._waiting = threading.Timer(_STEPS, self._say, [what])
-        self._waiting.daemon = True
-        self._waiting.start()
+        if not self._console.quiet:
+            self._waiting = threading.Timer(_STEPS, self._say, [what])
+            self._waiting.daemon = True
+            self._waiting.start()
 
     def begin(self, method: str, total: int | None, limit: float | None = None) -> None:
         """Show that a method starts, with its largest number of steps and the seconds of its search, if any."""
@@ -118,18 +117,14 @@ class Display:
 
     def finished(self, cell: Cell, answer: Json | str) -> None:
         """Show that a cell of a sweep has its record, or failed for a reason."""
-        parts = [cell.data, f"split {cell.split}"]
-        if isinstance(answer, str):
-            parts.append(f"{cell.method}: failed")
-        else:
+        ended = "failed"
+        if not isinstance(answer, str):
             self._done += 1
-            parts += [f"{cell.method}: {answer['status']}", f"{answer['seconds']:.1f} s"]
-            if nothing_proven(answer):
-                parts.append(NOTHING_PROVEN)
-            elif (gap := (answer.get("list") or {}).get("gap")) is not None:
-                parts.append(f"gap {gap:.2%}")
-        last = self._done == self._total
-        self._show(self._done, f"{self._done}/{self._total}: {', '.join(parts)}", 0.0 if last else _CELLS)
+            gap = (answer.get("list") or {}).get("gap")
+            proof = f", {NOTHING_PROVEN}" if nothing_proven(answer) else "" if gap is None else f", gap {gap:.2%}"
+            ended = f"{answer['status']}, {answer['seconds']:.1f} s{proof}"
+        text = f"{self._done}/{self._total}: {cell.data}, split {cell.split}, {cell.method}: {ended}"
+        self._show(self._done, text, 0.0 if self._done == self._total else _CELLS)
 
     def _start(self, name: str, total: int | None, done: int = 0, limit: float | None = None) -> None:
         self._clear()

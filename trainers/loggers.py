@@ -38,8 +38,6 @@ from ltr.checks import named_object
 from trainers.config.errors import ConfigError, Finding
 from trainers.files import reading, to_json, write_atomic
 
-Parameters = Mapping[str, bool | int | float | str]
-"""Hyperparameters by name."""
 Charts = dict[str, dict[str, list[object]]]
 """TensorBoard's custom charts: kind and tags, by category and title."""
 
@@ -74,11 +72,11 @@ class Logger:
     def log_figure(self, tag: str, figure: Figure) -> None:
         """Take a matplotlib figure."""
 
-    def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
+    def log_parameters(self, parameters: Mapping[str, Any], final: Mapping[str, float]) -> None:
         """Take the hyperparameters of the finished method, and its final values."""
 
     def log_charts(self, charts: Charts) -> None:
-        """Take the layout of TensorBoard's custom charts."""
+        """Take the layout of TensorBoard's CUSTOM SCALARS."""
 
     def flush(self) -> None:
         """Write everything taken so far."""
@@ -106,7 +104,7 @@ class _TensorBoard(Logger):
     def log_figure(self, tag: str, figure: Figure) -> None:
         self._writer.add_figure(tag, figure, close=False)
 
-    def log_parameters(self, parameters: Parameters, final: Mapping[str, float]) -> None:
+    def log_parameters(self, parameters: Mapping[str, Any], final: Mapping[str, float]) -> None:
         # add_hparams would open a run of its own and wipe curves whose tags it repeats
         for summary in hparams(dict(parameters), {event_tag(tag): value for tag, value in final.items()}):
             self._writer._get_file_writer().add_summary(summary)
@@ -213,12 +211,7 @@ class Tracker(Loggers):
         if finite:
             self.each("log_scalars", step, finite, when=when)
 
-    def level(self, last: int, values: Mapping[str, float]) -> None:
-        """Log values that belong to no step as a level line from step 0 to `last`."""
-        for step in sorted({0, last}):
-            self.log(step, values)
-
-    def finish(self, parameters: Parameters, final: Mapping[str, float]) -> None:
+    def finish(self, parameters: Mapping[str, Any], final: Mapping[str, float]) -> None:
         """Log hyperparameters, and final values under ``final/...``."""
         values = {f"{FINAL}{tag}": float(value) for tag, value in final.items()}
         self.each("log_parameters", parameters, values)

@@ -166,22 +166,14 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
 
     ranker = first_stage_ranker(task.config, method, on_step, on_round, columns=task.split.feature_names)
     started = time.perf_counter()
-    if isinstance(ranker, SurrogateRanker):
-        try:
-            with quiet_surrogates():
-                held = task.split.validation
-                validation = None if held is None else (held.X, held.y, held.qid)
-                given = {**units_of(train), **weights_of(train)}
-                ranker.fit(train.X, train.y, qid=train.qid, **given, validation_set=validation, resume=watch.resume)
-        except KeyboardInterrupt:
-            if ranker.fit_ is None:
-                raise
-            interrupted = True
-    elif isinstance(ranker, AutoRanker):
-        with quiet_surrogates():
-            fit_auto(ranker, train, task.rows_of(train), watch.counted)
-    else:
-        ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
+    held = task.split.validation
+    validation = None if held is None else (held.X, held.y, held.qid)
+    try:
+        _fit_ranker(ranker, task, watch.counted, validation_set=validation, resume=watch.resume)
+    except KeyboardInterrupt:
+        if not isinstance(ranker, SurrogateRanker) or ranker.fit_ is None:
+            raise
+        interrupted = True
     seconds = time.perf_counter() - started
     scores = task.scores_of(ranker)
     record: Json = {"status": "fitted", "seconds": seconds, "steps": None}
@@ -211,6 +203,24 @@ def _fit_first_stage(task: Task, method: str, watch: Watch) -> Fitted:
     weights = ranker.linear_weights
     ranker.name_features(task.split.feature_names)
     return Fitted(ranker, scores, record | {"weights": None if weights is None else weights.tolist()})
+
+
+def _fit_ranker(
+    ranker: Ranker,
+    task: Task,
+    on_progress: Callable[[int, int, str], None] | None = None,
+    **of_surrogates: Any,  # noqa: ANN401  (arguments of the fit of a surrogate)
+) -> None:
+    """Fit a ranker of the first stage."""
+    train = task.split.train
+    if isinstance(ranker, AutoRanker):
+        with quiet_surrogates():
+            fit_auto(ranker, train, task.rows_of(train), on_progress)
+    elif isinstance(ranker, SurrogateRanker):
+        with quiet_surrogates():
+            ranker.fit(train.X, train.y, qid=train.qid, **units_of(train), **weights_of(train), **of_surrogates)
+    else:
+        ranker.fit(train.X, train.y, qid=train.qid, **weights_of(train))
 
 
 def fit_auto(
@@ -250,8 +260,7 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
     if base is None:
         base = first_stage_ranker(task.config, task.config.base, columns=task.split.feature_names)
         if bound is None:
-            with quiet_surrogates():
-                _fit_base(task, base)
+            _fit_ranker(base, task)
             base.name_features(task.split.feature_names)
     ranker = two_stage_ranker(task.config, base, threads=threads, columns=task.split.feature_names)
     wanted = RankStatistic.parse(task.config.exact.statistic).length
@@ -328,16 +337,6 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
         of_moved = _scores(task, moved)
         record["recentred"] = recentred | task.statistics(of_moved)
     return Fitted(ranker, scores, record, base=of_base if bound is not None else None)
-
-
-def _fit_base(task: Task, base: Ranker) -> None:
-    """Fit the base ranker of an exact stage that no run has fitted."""
-    train = task.split.train
-    if isinstance(base, AutoRanker):
-        fit_auto(base, train, task.rows_of(train))
-    else:
-        units = units_of(train) if isinstance(base, SurrogateRanker) else {}
-        base.fit(train.X, train.y, qid=train.qid, **units, **weights_of(train))
 
 
 def _fit_card(task: Task) -> Fitted:

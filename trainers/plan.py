@@ -157,3 +157,8 @@ def _methods(grid: Grid, variant: Variant) -> tuple[str, ...]:
     config, asked = variant.config, grid.config.methods
     named = config.methods if asked is None else {config.method_named(text) for text in asked}
     return tuple(method for method in config.methods if method in named)
+
+
+def time_limit(config: Config, method: str) -> float | None:
+    """Return the seconds that the search of a method may take; None without a search."""
+    return {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)

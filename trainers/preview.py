@@ -11,9 +11,10 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from ltr.checks import is_trusting
-from trainers.config import CARD, EXACT, Config
+from trainers.config import Config
 from trainers.config.grids import Sweep
 from trainers.files import read_json
+from trainers.plan import time_limit
 from trainers.records import ADVICE, INDEX
 from trainers.run.experiment import check_data
 from trainers.run.folder import RunFolder, check_run
@@ -32,8 +33,7 @@ def preview_run(config: Config, source: Source | None, *, fresh: bool = False) -
     unchecked = _unchecked([config])
     rows = []
     for name in config.methods:
-        limit = _limit(config, name)
-        state = "finished" if name in finished else "to compute"
+        limit, state = time_limit(config, name), "finished" if name in finished else "to compute"
         rows.append([name, state, f"{limit:g} s" if limit else ""])
     if fresh and folder.begun:
         state = "the run in it would be deleted"
@@ -61,11 +61,6 @@ def _unchecked(configs: Iterable[Config]) -> list[str]:
     return [f"not checked, for that would run code: {', '.join(names)}; --trust checks them"] if names else []
 
 
-def _limit(config: Config, method: str) -> float:
-    """Return the seconds that the search of a method may take, 0 without a search."""
-    return {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method, 0.0)
-
-
 def _data_line(config: Config, split: Split) -> str:
     where = config.data.path or f"data set {split.facts['name']}"
     sizes = [len(part.y) for _, part in split.parts]
@@ -90,13 +85,13 @@ def preview_sweep(sweep: Sweep, sources: dict[str, Source], shard: tuple[int, in
     group = operator.attrgetter("data", "method")
     for (data, method), members in itertools.groupby(sorted(cells, key=group), key=group):
         mine = list(members)
-        limits = sorted({_limit(cell.config, method) for cell in mine} - {0.0})
+        limits = sorted(filter(None, {time_limit(cell.config, method) for cell in mine}))
         finished = sum(cell.id not in left for cell in mine)
         shown = " or ".join(f"{limit:g} s" for limit in limits)
         rows.append([data, method, str(len(mine)), str(finished or ""), shown])
     headings = ("data", "method", "results", "finished", "time limit")
     text = f"{len(cells)} results, {len(cells) - len(missing)} of them finished; {len(missing)} to compute"
-    if most := sum(_limit(cell.config, cell.method) for cell in missing):
+    if most := sum(time_limit(cell.config, cell.method) or 0.0 for cell in missing):
         text += f"; searches take at most {datetime.timedelta(seconds=round(most))} of one process"
     return [
         _heading(f"sweep {sweep.config.name}", unchecked),

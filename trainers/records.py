@@ -25,6 +25,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from ltr.exact.solution import Status
+from trainers.config import EXACT
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 
 _Numbers = dict[str, float | None]
@@ -153,25 +154,12 @@ class SweepResults:
         return {record["id"]: record for record in self.records}
 
     def base_of(self, record: Json) -> Json | None:
-        """Return the record of the ranker whose list an exact record reranked, None where it is missing.
-
-        Where the grids do not name it, it is the only record of the base's method on that data and split.
-        """
-        if (known := self._bases.get(record["id"])) is not None:
-            return self.by_id.get(known)
-        found = self._by_method.get((record["data"], record["split"], record["options"]["base"]), [])
-        return found[0] if len(found) == 1 else None
+        """Return the record of the ranker whose list an exact record reranked, None where it is missing."""
+        return self.by_id.get(self._bases.get(record["id"], ""))
 
     @cached_property
     def _bases(self) -> dict[str, str]:
         return {cell["id"]: cell["base"] for grid in self.grids for cell in grid["cells"] if "base" in cell}
-
-    @cached_property
-    def _by_method(self) -> dict[tuple[str, int, str], list[Json]]:
-        found: dict[tuple[str, int, str], list[Json]] = {}
-        for record in self.records:
-            found.setdefault((record["data"], record["split"], record["method"]), []).append(record)
-        return found
 
 
 def is_sweep(path: Path) -> bool:
@@ -204,7 +192,8 @@ def _results(index: Json, records: Iterable[Json]) -> SweepResults:
     """Return the results of an index and its records; refuse one that does not say which records make which table."""
     for grid in index["grids"]:
         for entry, keys in ((grid, _GRID_KEYS), *((cell, _CELL_KEYS) for cell in grid.get("cells", ()))):
-            if missing := keys - entry.keys():
+            base = {"base"} if entry.get("method") == EXACT else set()
+            if missing := (keys | base) - entry.keys():
                 raise ValueError(f"no {min(missing)} in {entry}")
     return SweepResults(index["name"], index["grids"], index["origin"], list(records))
 

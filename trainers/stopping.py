@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -22,14 +20,18 @@ class StopFlag:
     def __init__(self, *, forced: bool = True) -> None:
         self.raised = False
         self._forced = forced
-        self._handling = _handling(self._on_signal)
+        self._before: dict[int, Any] = {}  # handlers to restore
 
     def __enter__(self) -> Self:
-        self._handling.__enter__()
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._handling.__exit__(None, None, None)
+        for number, previous in self._before.items():
+            # a handler that was not installed from Python reads as None
+            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
+            signal.signal(number, default if previous is None else previous)
 
     def check(self) -> None:
         """Raise KeyboardInterrupt when the flag is up."""
@@ -58,19 +60,3 @@ def stop_once() -> None:
 def complain(text: str) -> None:
     """Show a line on stderr."""
     sys.stderr.write(f"ltr: {text}\n")
-
-
-@contextlib.contextmanager
-def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Return a context with a handler of the signals; in threads other than the main one nothing changes."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, handler) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, previous in before.items():
-            # a handler that was not installed from Python reads as None
-            default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-            signal.signal(number, default if previous is None else previous)

@@ -116,23 +116,20 @@ class Tuning:
         text += f" Its mean {literal(self.statistic)} on the inner splits is {number(self.value)}"
         return f"{text}; trial {first.index[0]} has {number(first.iloc[0])}." if len(first) > 1 else f"{text}."
 
-    def table(self, most: int | None = None) -> tuple[list[str], list[list[str]]]:
-        """Return headings and cells of a table of the trials, the best first; at most `most` of them."""
-        frame = self.trials.sort_values("value", ascending=False, kind="stable")
-        frame = frame if most is None else frame.head(most)
-        keys = [name for name in frame if name not in ("value", "lowest", "highest", "seconds", "message")]
-        header = ["trial", self.statistic, "lowest", "highest", *keys, "seconds"]
-        rows = [
-            [str(trial), *(number(row[name]) for name in ("value", "lowest", "highest"))]
-            + [shown_value(row[key]) for key in keys]
-            + [number(row["seconds"], "{:.1f}")]
-            for trial, row in zip(frame.index, frame.astype(object).to_dict("records"), strict=True)
-        ]
-        return header, rows
+    def table(self, most: int) -> list[tuple[str, list[str]]]:
+        """Return headings and cells of a table of the trials, the best `most` of them, the best first."""
+        frame = self.trials.sort_values("value", ascending=False, kind="stable").head(most).drop(columns="message")
+        forms = {"seconds": "{:.1f}"} | dict.fromkeys(("value", "lowest", "highest"))
+        columns = [("trial", list(map(str, frame.index)))]
+        for name in sorted(frame, key=lambda name: name == "seconds"):  # the last column
+            cells = frame[name].astype(object)
+            texts = [number(value, forms[name]) if name in forms else shown_value(value) for value in cells]
+            columns.append((self.statistic if name == "value" else name, texts))
+        return columns
 
 
 def shown_value(value: Any) -> str:  # noqa: ANN401  (a value of any key)
-    """Return the text of a value in a table; empty for a missing one.
+    """Return the text of a value; empty for a missing one.
 
     Examples:
         >>> shown_value(0.012345), shown_value(["hinge"]), shown_value("full"), shown_value(50)
@@ -140,11 +137,9 @@ def shown_value(value: Any) -> str:  # noqa: ANN401  (a value of any key)
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    if isinstance(value, float):
-        return f"{value:.4g}"
     if isinstance(value, list):
         return ", ".join(map(str, value))
-    return value if isinstance(value, str) else json.dumps(value)
+    return f"{value:.4g}" if isinstance(value, float) else value if isinstance(value, str) else json.dumps(value)
 
 
 def run_tuning(
@@ -155,7 +150,7 @@ def run_tuning(
     fresh: bool = False,
     display: Display | None = None,
 ) -> Tuning:
-    """Search, or go on with a search, then run the experiment with the best options.
+    """Search, or go on with a search in a folder, then run the experiment with the best options.
 
     Ctrl-C stops it between two steps; everything so far is kept and returned with ``complete`` False.
 
@@ -163,7 +158,7 @@ def run_tuning(
         search: what is searched.
         folder: where everything is kept.
         source: the data, if they have been read.
-        fresh: throw away an earlier search in the folder.
+        fresh: whether to throw away an earlier search in the folder.
         display: what the user sees; nothing by default.
 
     Raises:
@@ -349,20 +344,16 @@ def _tuning(search: Search, folder: Path, split: Split, study: optuna.Study, *, 
     import pandas as pd
 
     rows = []
-    for trial in study.trials:
-        if trial.state.is_finished():
-            found, used = trial.user_attrs, trial.user_attrs.get("used", {})
-            reached = found.get("values", [])
-            row = {"trial": trial.number, "value": trial.value, "lowest": min(reached, default=None)}
-            row |= {"highest": max(reached, default=None), "seconds": found.get("seconds")}
-            row |= {one.key: used.get(one.key) for one in search.ranges}
-            rows.append(row | {"message": found.get("message", "")})
+    for trial in (trial for trial in study.trials if trial.state.is_finished()):
+        found, used = trial.user_attrs, trial.user_attrs.get("used", {})
+        reached = found.get("values", [])
+        row = [trial.number, trial.value, min(reached, default=None), max(reached, default=None), found.get("seconds")]
+        rows.append([*row, *(used.get(one.key) for one in search.ranges), found.get("message", "")])
     headings = ["trial", "value", "lowest", "highest", "seconds", *(one.key for one in search.ranges), "message"]
     frame = pd.DataFrame(rows, columns=headings).astype({"value": float}).set_index("trial")
     best, statistic = None, search.options.statistic or search.config.reported[0]
     if frame["value"].notna().any():
-        at = frame["value"].idxmax()
-        best = next(trial for trial in study.trials if trial.number == at).user_attrs["used"]
+        best = study.trials[frame["value"].idxmax()].user_attrs["used"]
     first = {one.key: one.first for one in search.ranges} if best is None else best
     return Tuning(
         name=folder.name,

@@ -233,5 +233,5 @@ def test_a_run_validates_by_a_file(tmp_path):
     X, y, qid = lists(20, seed=2)
     reached = ndcg(ranker, pd.DataFrame(X, columns=ranker.feature_names_in_), y, qid)
     assert ranker.validation_ == pytest.approx(reached, abs=1e-9)
-    assert results.rows[0].validation == ranker.validation_
+    assert results.rows[0]["validation"] == ranker.validation_
     assert "validation" in results.table.columns

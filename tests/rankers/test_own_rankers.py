@@ -225,7 +225,7 @@ def test_both_boosters_run_as_their_libraries_fit_them_and_are_reranked(tmp_path
     exact = results.rankers["exact"]
     top = exact.reranked(split.test.X)
     assert np.array_equal(exact.decision_function(split.test.X)[~top], models[0].predict(split.test.X)[~top])
-    assert results.rows[2].top >= results.rows[0].top
+    assert results.rows[2]["top"] >= results.rows[0]["top"]
     export_run(run, tmp_path / "exact.onnx")
     found = outputs_of(onnxruntime.InferenceSession(tmp_path / "exact.onnx"), split.test.X)
     np.testing.assert_array_equal(found["score"], exact.decision_function(split.test.X))
@@ -262,7 +262,7 @@ def test_a_config_finds_modules_beside_it_and_prints_json_alone(own, monkeypatch
 def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path):
     config = config_for(on_path, ["own_rankers:forest", "logistic_regression"])
     whole = run_experiment(config.model_copy(update={"name": "whole"}))
-    assert "not saved: a Pipeline has no form" in whole.rows[-1].message
+    assert "not saved: a Pipeline has no form" in whole.rows[-1]["message"]
     with pytest.raises(RunError, match=r"exact is finished, but .* has no model of it: .*not saved"):
         method_of(RunFolder(Path(config.runs_dir) / "whole"), None)
     real = experiment.run_method
@@ -284,7 +284,7 @@ def test_a_model_that_no_file_holds_is_fitted_again_when_its_run_goes_on(on_path
     with Noting() as display:
         results = run_experiment(config, display=display)
     assert "forest: fitted again for the exact stage, because its model was not saved" in notes
-    assert [row.test for row in results.rows] == [row.test for row in whole.rows]
+    assert [row["test"] for row in results.rows] == [row["test"] for row in whole.rows]
 
 
 def test_an_error_of_someone_elses_code_is_told_with_its_place(on_path):

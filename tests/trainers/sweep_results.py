@@ -52,11 +52,14 @@ def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal
     return record(data, split, "exact", train, test, options=options, tag=f"-{top_k}-{base}", **found | more)
 
 
-def entry(found, **varied):
-    """What a grid says of a cell."""
-    return {"id": found["id"], "data": found["data"], "split": found["split"], "method": found["method"]} | {
+def entry(found, base="", **varied):
+    """What a grid says of a cell; `base` follows the method's name in the id of the base."""
+    told = {key: found[key] for key in ("id", "data", "split", "method")} | {
         "varied": {key.replace("__", "."): value for key, value in varied.items()}
     }
+    if found["method"] == "exact":
+        told["base"] = f"{found['data']}/{found['split']}/{found['options']['base']}{base}"
+    return told
 
 
 def grid(cells, *, name="methods", title="", best_of=None):
@@ -101,7 +104,7 @@ class Made:
             found[part] = {self.statistic: found[part][STATISTIC]}
         found["sizes"] = {"train": [50, 20], "test": [50, 20], "d": 2}
         self.records[found["id"]] = found
-        self.grids.setdefault((table, tuple(varied), best_of), []).append(entry(found, **varied))
+        self.grids.setdefault((table, tuple(varied), best_of), []).append(entry(found, "-[]", **varied))
 
     def first(self, data, split, test, train=20.0, method=LR, *, options=(), varied=(), best_of=None, **more):
         options = dict(options)

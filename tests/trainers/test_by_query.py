@@ -100,26 +100,26 @@ def test_the_values_are_those_of_the_scores(finished):
         rows = np.flatnonzero(split.train.qid == query)
         chosen[rows[np.argsort(-base[rows], kind="stable")[:5]]] = True
     for row in results.rows:
-        scores = load_scores(run.method(row.method))
+        scores = load_scores(run.method(row["method"]))
         for name, half in (("train", split.train), ("test", split.test)):
             for shown, statistic in (("ndcg@5", "dcg@5"), ("nmrr", "mrr")):
                 value = mean_share(getattr(scores, name), half, statistic, config.statistics)
-                assert getattr(row, name)[shown] == value
+                assert row[name][shown] == value
         top = [values[chosen] for values in (scores.train, split.train.y, split.train.qid)]
-        assert row.top == pytest.approx(sum_over_queries(*top, "dcg@5", config.statistics))
+        assert row["top"] == pytest.approx(sum_over_queries(*top, "dcg@5", config.statistics))
 
 
 def test_the_exact_stage_is_at_least_as_good_as_every_linear_method_on_the_tops(finished):
     config, results = finished
-    rows = {row.method: row for row in results.rows}
-    assert rows["exact"].top >= max(row.top for row in results.rows) - 1e-9
-    assert rows["exact"].bound >= rows["exact"].objective
+    rows = {row["method"]: row for row in results.rows}
+    assert rows["exact"]["top"] >= max(row["top"] for row in results.rows) - 1e-9
+    assert rows["exact"]["bound"] >= rows["exact"]["objective"]
     solution = json.loads((config.folder / "exact" / "solution.json").read_text())["certificate"]
     with np.load(config.folder / "exact" / "problem.npz") as arrays:
         problem = graded_problem(
             arrays["X"], arrays["gains"], arrays["qid"], solution["statistic"], solution["C"], solution["margin"]
         )
-        assert problem.evaluate(arrays["weights"]) == solution["value"] == rows["exact"].objective
+        assert problem.evaluate(arrays["weights"]) == solution["value"] == rows["exact"]["objective"]
     assert (solution["lists"], solution["n"]) == (30, 150)
 
 

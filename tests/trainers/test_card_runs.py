@@ -61,11 +61,11 @@ def test_the_run_finds_the_card_that_the_ranker_finds(finished):
     points = ({q.name: p for q, p in zip(card.questions, card.points, strict=True)} for card in (found, expected))
     assert next(points) == next(points)
     assert found == results.card
-    row = next(row for row in results.rows if row.method == "card")
-    assert row.status == "optimal"
-    assert row.ending == (f"within {found.below:.2%}" if found.below else "optimal")
-    assert row.train["auc"] == pytest.approx(found.counts[0].value)
-    assert row.test["auc"] == pytest.approx(ranker.score(X.iloc[test], y[test]))
+    row = next(row for row in results.rows if row["method"] == "card")
+    assert row["status"] == "optimal"
+    assert results.table.loc["card", "status"] == (f"within {found.below:.2%}" if found.below else "optimal")
+    assert row["train"]["auc"] == pytest.approx(found.counts[0].value)
+    assert row["test"]["auc"] == pytest.approx(ranker.score(X.iloc[test], y[test]))
     assert results.statistics == ("auc", "dcg")
     assert "rows with equal totals count as in random order" in results.caption
 
@@ -95,7 +95,7 @@ def test_the_run_leaves_the_card_in_all_forms_with_its_proof(finished, capsys):
 
 def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, capsys):
     config, results = finished
-    found = RowRanges.from_dict(results.rows[-1].ranges)
+    found = RowRanges.from_dict(results.rows[-1]["ranges"])
     ranker = load_ranker(RunFolder(config.folder).method("card"))
     own = table().iloc[np.array(found.rows) - 1]
     problem = ranker._problem(ranker.questions_, ranker._features(own), own.failed.to_numpy(float))
@@ -112,10 +112,10 @@ def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, c
     row = str(found.rows[5])
     assert main(["explain", str(config.folder), str(folder / "pumps.csv"), "--row", row, "--method", "card"]) == 0
     assert " ".join(found.of_row(found.rows[5]).split()) in " ".join(capsys.readouterr().out.split())
-    written = write_report(results, folder / "report")
-    assert "Places of rows, card" in written.markdown.read_text()
+    _, markdown = write_report(results, folder / "report")
+    assert "Places of rows, card" in markdown.read_text()
     (config.folder / "card/result.json").unlink()  # found again
-    assert RowRanges.from_dict(run_experiment(config).rows[-1].ranges).best == found.best
+    assert RowRanges.from_dict(run_experiment(config).rows[-1]["ranges"]).best == found.best
 
 
 def test_a_card_under_a_demand(folder, capsys):
@@ -139,8 +139,8 @@ def test_a_card_under_a_demand(folder, capsys):
     assert f"({demand})" in " ".join(told.out.split())
     config = config_of(folder, "demanding", card={"demands": [demand], "max_questions": 2}, **CARD_ALONE)
     results = run_experiment(config)
-    assert results.rows[-1].demands["reached"][0]["met"]
-    assert results.rows[-1].ranges is not None
+    assert results.rows[-1]["demands"]["reached"][0]["met"]
+    assert results.rows[-1]["ranges"] is not None
     assert any(line.startswith(f"demand {demand}: met") for line in results.conclusions)
     assert verify.main(["--require-proof", str(config.folder / "card/certificate.json")]) == 0
 

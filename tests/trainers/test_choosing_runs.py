@@ -82,7 +82,7 @@ def test_an_interrupted_choice_goes_on_where_it_was(folder, tmp_path):
     assert [done for done, _ in display.seen] == list(range(4, 11))
     assert inner.read_text().splitlines()[:3] == kept
     assert results.choice == whole.choice
-    assert results.rows[-1].test == whole.rows[-1].test
+    assert results.rows[-1]["test"] == whole.rows[-1]["test"]
 
 
 def test_what_was_chosen_is_said_first_everywhere(folder, capsys):
@@ -108,10 +108,10 @@ def test_a_column_of_scores_is_corrected(folder, tmp_path, capsys):
     overrides = ["exact.base_score=model_score", "surrogate.losses=", "baselines.methods=", "name=scored"]
     config = config_in(folder, *overrides, "exact.certificate=true")
     results = run_experiment(config)
-    assert [row.method for row in results.rows] == ["model_score (column)", "exact"]
-    assert results.rows[0].weights is not None or results.rows[0].loss is None
+    assert [row["method"] for row in results.rows] == ["model_score (column)", "exact"]
+    assert results.rows[0]["weights"] is not None or results.rows[0]["loss"] is None
     assert results.choice.reranks
-    assert results.rows[1].test["dcg"] > results.rows[0].test["dcg"]
+    assert results.rows[1]["test"]["dcg"] > results.rows[0]["test"]["dcg"]
     weights = json.loads((config.folder / "exact" / "solution.json").read_text())["weights"]
     assert weights["model_score"] == 0
     assert weights["b"] > 0

@@ -63,7 +63,7 @@ def test_the_run_leaves_everything_behind(finished):
     config, results = finished
     folder = config.folder
     assert results.complete
-    assert [row.method for row in results.rows] == list(config.methods)
+    assert [row["method"] for row in results.rows] == list(config.methods)
     assert load_config(folder / "config.toml") == config
     facts = json.loads((folder / "run.json").read_text())
     assert facts["seed"] == 0
@@ -77,7 +77,7 @@ def test_the_run_leaves_everything_behind(finished):
     assert read_results(RunFolder(folder)) == results
     with (folder / "results.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert [float(row["train dcg"]) for row in rows] == [row.train["dcg"] for row in results.rows]
+    assert [float(row["train dcg"]) for row in rows] == [row["train"]["dcg"] for row in results.rows]
     assert "| ranknet |" in (folder / "results.md").read_text()
 
 
@@ -86,9 +86,9 @@ def test_the_statistics_are_those_of_the_halves(finished):
     data = load("gaussians")
     halves = dict(zip(("train", "test"), half_split(data.n, 0), strict=True))
     for row in results.rows:
-        scores = load_scores(RunFolder(config.folder).method(row.method))
+        scores = load_scores(RunFolder(config.folder).method(row["method"]))
         for half, rows in halves.items():
-            for name, value in getattr(row, half).items():
+            for name, value in row[half].items():
                 expected = rank_statistic(torch.from_numpy(getattr(scores, half)), torch.from_numpy(data.y[rows]), name)
                 assert value == float(expected)
 
@@ -96,16 +96,16 @@ def test_the_statistics_are_those_of_the_halves(finished):
 def test_the_convex_loss_and_the_statistics_are_logged_at_every_step(finished):
     config, results = finished
     for row in results.rows:
-        if row.method in ("logistic_regression", "exact"):
+        if row["method"] in ("logistic_regression", "exact"):
             continue
-        records = list(read_log(config.folder / row.method / "scalars.jsonl"))
+        records = list(read_log(config.folder / row["method"] / "scalars.jsonl"))
         *steps, final = records
-        assert [record["step"] for record in steps] == list(range(1, row.steps + 1))
+        assert [record["step"] for record in steps] == list(range(1, row["steps"] + 1))
         for record in steps:
             expected = {f"{half}/{name}" for half in ("train", "test") for name in config.reported}
             assert {"loss/convex", *expected} <= set(record["values"])
-        assert final["values"]["final/train/dcg"] == row.train["dcg"]
-        assert final["values"]["final/loss/convex"] == row.loss
+        assert final["values"]["final/train/dcg"] == row["train"]["dcg"]
+        assert final["values"]["final/loss/convex"] == row["loss"]
 
 
 def test_the_exact_stages_trace_is_logged_against_milliseconds(finished):
@@ -162,7 +162,7 @@ class StopAt(Calls):
 def numbers(results):
     """Everything but wall times."""
     names = ("method", "status", "train", "test", "top", "loss", "steps", "weights")
-    return [tuple(getattr(row, name) for name in names) for row in results.rows]
+    return [[row[name] for name in names] for row in results.rows]
 
 
 def curve(folder, method):
@@ -182,8 +182,8 @@ def test_an_interrupted_training_goes_on_to_the_same_numbers(tmp_path, sections)
     stopped = run_experiment(config, display=display)
     assert display.begun == [first, second]
     assert not stopped.complete
-    assert [(row.method, row.status, row.steps) for row in stopped.rows][1:] == [(second, "interrupted", 3)]
-    assert math.isfinite(stopped.rows[1].train["dcg"])
+    assert [(row["method"], row["status"], row["steps"]) for row in stopped.rows][1:] == [(second, "interrupted", 3)]
+    assert math.isfinite(stopped.rows[1]["train"]["dcg"])
     assert "unfinished" in stopped.caption
     assert (config.folder / second / "checkpoint.pt").exists()
     display = Calls()
@@ -218,19 +218,19 @@ def test_an_interrupted_exact_stage_keeps_its_incumbent_and_starts_again_from_it
     config = config_for(tmp_path, surrogate={"losses": ["ranknet"]}, baselines={"methods": ["logistic_regression"]})
     stopped = run_experiment(config, display=StopAt("exact"))
     assert not stopped.complete
-    assert stopped.rows[-1].status == "interrupted"
-    assert stopped.rows[-1].bound >= stopped.rows[-1].objective
+    assert stopped.rows[-1]["status"] == "interrupted"
+    assert stopped.rows[-1]["bound"] >= stopped.rows[-1]["objective"]
     display = Calls()
     resumed = run_experiment(config, display=display)
     assert display.begun == ["exact"]
     assert resumed.complete
-    assert resumed.rows[-1].objective >= stopped.rows[-1].objective
+    assert resumed.rows[-1]["objective"] >= stopped.rows[-1]["objective"]
 
 
 def test_a_stopped_boosting_starts_again(tmp_path):
     config = config_for(tmp_path, surrogate={"losses": []}, exact={"enabled": False})
     stopped = run_experiment(config, display=StopAt("rankboost"))
-    assert [row.method for row in stopped.rows] == ["logistic_regression"]
+    assert [row["method"] for row in stopped.rows] == ["logistic_regression"]
     assert run_experiment(config).complete
 
 
@@ -244,7 +244,7 @@ def test_ctrl_c_ends_the_command_between_two_steps(tmp_path, monkeypatch, capsys
     assert "run the same command again" in out
     assert err.endswith(f"ltr: interrupted; what is finished is kept in {config.folder}: the same command goes on\n")
     assert [step for step, _ in curve(config.folder, "ranknet")][:1] == [1]
-    assert read_results(RunFolder(config.folder)).rows[0].steps == 1
+    assert read_results(RunFolder(config.folder)).rows[0]["steps"] == 1
 
 
 def test_a_full_disk_ends_in_one_message_and_what_is_finished_is_kept(tmp_path, monkeypatch, capsys):
@@ -427,8 +427,8 @@ def test_another_split_and_every_other_option_reach_their_place(tmp_path):
     assert results.statistics == ("mrr", "auc", "dcg@10")
     assert results.top == "full list of ranknet"
     exact = results.rows[-1]
-    nonzero = sum(weight != 0 for weight in exact.weights)
-    assert exact.objective == pytest.approx(exact.top - 0.5 * nonzero, abs=1e-3)
+    nonzero = sum(weight != 0 for weight in exact["weights"])
+    assert exact["objective"] == pytest.approx(exact["top"] - 0.5 * nonzero, abs=1e-3)
     steps = [record["step"] for record in read_log(config.folder / "ranknet" / "scalars.jsonl")]
     assert steps[:-1] == [4, 6]
     assert not list(config.folder.glob("*/events*"))
@@ -440,10 +440,10 @@ def test_a_certified_training_logs_its_distance_to_the_convex_optimum(tmp_path):
     options = {"baselines": {"methods": []}, "exact": {"enabled": False}}
     config = config_for(tmp_path, data=table_in(tmp_path)[0], surrogate=surrogate, **options)
     for row in run_experiment(config).rows:
-        assert abs(row.excess) < 1e-8
-        excess = [values["loss/excess"] for _, values in curve(config.folder, row.method) if "loss/excess" in values]
+        assert abs(row["excess"]) < 1e-8
+        excess = [values["loss/excess"] for _, values in curve(config.folder, row["method"]) if "loss/excess" in values]
         assert excess[0] > 1e-4
-        assert excess[-1] == pytest.approx(row.excess, abs=1e-12)
+        assert excess[-1] == pytest.approx(row["excess"], abs=1e-12)
 
 
 CONFIGS = sorted((ROOT / "configs").glob("*.toml"))
@@ -478,5 +478,6 @@ def test_every_shipped_config_runs(path, tmp_path):
             pytest.skip(str(error))
         raise
     assert results.complete
-    rows = {row.method: row for row in results.rows}
-    assert rows["exact"].top >= max(row.top for row in results.rows if row.weights) - 1e-9 or config.exact.C > 0
+    rows = {row["method"]: row for row in results.rows}
+    linear = max(row["top"] for row in results.rows if row["weights"])
+    assert rows["exact"]["top"] >= linear - 1e-9 or config.exact.C > 0

@@ -79,7 +79,7 @@ def test_a_run_counts_them_for_every_method_in_its_files_and_its_table(run, caps
     table = capsys.readouterr().out.partition("the first 31 rows of the test set")[2].partition("└")[0]
     assert all(f" {name} " in table for name in ("hits", "precision", "recall", "lift", "train hits"))
     assert f"{results['rows'][0]['first_k']['test']['precision']:.1%}" in table
-    found = {row.method: row.first_k["test"] for row in read_results(RunFolder(run)).rows}
+    found = {row["method"]: row["first_k"]["test"] for row in read_results(RunFolder(run)).rows}
     base, own = found["logistic_regression"], found["exact"]
     changes = [f"hold {a['hits']:g} -> {b['hits']:g}" for a, b in ((base["half"], own["half"]), (base, own))]
     chance = labels["test"].sum() * 31 / 150

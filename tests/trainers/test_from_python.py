@@ -40,7 +40,7 @@ def test_the_table_has_every_method_with_its_statistics(finished):
     table = finished.table
     assert list(table.index) == ["ranknet", "logistic_regression", "exact"]
     assert list(table.columns[:4]) == ["train dcg", "test dcg", "train auc", "test auc"]
-    assert table.loc["exact", "test dcg"] == finished.rows[-1].test["dcg"]
+    assert table.loc["exact", "test dcg"] == finished.rows[-1]["test"]["dcg"]
     assert table["test hits@60"].notna().all()
     assert finished.complete
     assert finished.choice is None
@@ -120,7 +120,7 @@ def test_rankers_take_frames_of_the_users_table(frame, tmp_path):
     data.iloc[::9, 0] = np.nan
     results = ltr.experiment(SMALL, data=data, label="ill")
     rows = data.drop(columns="ill").iloc[:20]
-    features = results.source.task.split.preparation.transform(rows)
+    features = results.source.split.preparation.transform(rows)
     for name, ranker in results.rankers.items():
         scores = ranker._scores(features)
         np.testing.assert_array_equal(ranker.predict(rows), scores)

@@ -375,9 +375,9 @@ def runs(tmp_path_factory):
 def test_a_run_has_the_page_too(runs, kind, capsys):
     """The list is the test set, and what was found there is what the run's own table says."""
     results = runs[kind]
-    folder, row = results.folder, next(row for row in results.rows if row.method == "exact")
+    folder, row = results.folder, next(row for row in results.rows if row["method"] == "exact")
     answer = Answer.from_dict(json.loads((folder / "page.json").read_text()))
-    test = row.first_k["test"]
+    test = row["first_k"]["test"]
     lists = answer.queries or 1
     assert (answer.listed, answer.asked, answer.learned.rows) == ("test", 40 if lists == 1 else 4, 500)
     assert answer.found.hits.value == pytest.approx(test["hits"] * lists)

@@ -3,19 +3,18 @@
 import itertools
 import math
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.stats
 
+from ltr.rankers import Choice
 from scripts.paper.experiments import larger, mean_ranks, over_data_sets, ranked_bases
 from tests.trainers.sweep_results import Made
 from trainers.report.evidence import Evidence
 from trainers.report.page import Table, Text
 from trainers.report.paired import Verdict, family, paired
-from trainers.report.report import advice, build_page, choices
-from trainers.report.tables import Promise, below_a_start, gain_table, option_tables, table_sections
+from trainers.report.report import advice, build_page, choices, sections_of
 from trainers.report.wording import verdict_text
 
 STAGE = "the exact stage"
@@ -53,8 +52,7 @@ def verdict(results):
 
 def section(results, start):
     """A section of the report."""
-    made = table_sections(Evidence(results))
-    return next((found for found in made if found.title.startswith(start)), None)
+    return next((found for found in sections_of(Evidence(results)) if found.title.startswith(start)), None)
 
 
 def words(found):
@@ -62,7 +60,7 @@ def words(found):
 
 
 def table_of(found):
-    return next(block for block in found.blocks if isinstance(block, Table))
+    return next(block for block in found if isinstance(block, Table))
 
 
 def test_paired_is_the_corrected_and_the_plain_t_test():
@@ -143,7 +141,7 @@ def test_better_everywhere():
     )
     assert "p = 0.031" in over_data_sets(Evidence(results))["test"]  # 2/2^7, for two K
     assert advice(Evidence(results)).startswith("**Rerank on d0 (every K; most at 50: +1.0")
-    assert [row[6] for row in gain_table(Evidence(results)).rows] == ["better"] * 14
+    assert [row[6] for row in table_of(build_page(results).summary).rows] == ["better"] * 14
 
 
 def test_worse_and_undecided_are_told_apart():
@@ -194,7 +192,7 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
             varied = {"surrogate.l2": l2}
             made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
         made.exact("a", split, 22.0 + split, options={"base": "hinge"})
-    assert Evidence(made.results).gains["test"] == {}  # which of the two cannot be known
+    assert Evidence(made.results).gains["test"] == {}  # the grid names none of the two
     for at, l2 in enumerate((1e-2, 1e-4)):
         results = made.results
         for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
@@ -217,15 +215,12 @@ def options_sweep(key, values, effect, usual=1e-4):
 
 def test_the_price_is_compared_with_the_smallest_one():
     results = options_sweep("C", (0.1, 1e-3, 1e-6), {0.1: -3.0})
-    (table,) = option_tables(Evidence(results))
-    assert table.reference == {"a": 1e-6}
-    assert [value for _, value in table.pairs] == [1e-3, 0.1]
     found = section(results, "Options")
     assert (
         "another C is significantly better nowhere. It is worse than C = 1e-06 on the test sets on a (C = 0.1: -3.0"
         in words(found)
     )
-    shown = table_of(found)
+    shown = table_of(found.blocks)
     assert shown.header[1:4] == ["C", "C = 1e-06", "this value"]
     assert [row[1] for row in shown.rows] == ["0.001", "0.1"]
     assert shown.rows[1][4].startswith("-3.0")
@@ -311,7 +306,6 @@ def test_exceptions_are_named():
     assert "which is an error: a split 7, K = 50." in text
     assert "In 1 the bound is below the value, which is an error: a split 8, K = 50." in text
     assert "6 optimal, 1 gap_limit and 1 time_limit." in text
-    assert [record["split"] for record in below_a_start(Evidence(made.results).exact)] == [7]
 
 
 def test_missing_variants_and_undefined_values_are_left_out():
@@ -329,16 +323,23 @@ def test_missing_variants_and_undefined_values_are_left_out():
     assert {found.splits for found in evidence.gains["test"].values()} == {5}
 
 
-@pytest.mark.parametrize(("came", "held"), [(0.4, True), (0.0, True), (0.5, False), (-0.1, False), (math.nan, False)])
-def test_a_promise_is_held_within_its_interval(came, held):
-    assert Promise(SimpleNamespace(low=0.0, high=0.4), came).held == held
-
-
-def test_gains_that_were_not_measured_are_no_misses(monkeypatch):
-    choice = SimpleNamespace(reranks=True, expected=0.5)
-    found = [SimpleNamespace(choice=choice, came=came, held=came == 0.4) for came in (0.4, math.nan)]
-    monkeypatch.setattr("trainers.report.report.promises", lambda evidence, series: found)
-    evidence = SimpleNamespace(exact=[], decimals=2, statistic="dcg")
-    assert choices(evidence).endswith("and +0.40 on the test sets, within the expected 90 % interval in 1 of 1.")
-    del found[0]
-    assert choices(evidence).endswith("with +0.50 `dcg` to be expected on new lists.")
+@pytest.mark.parametrize(
+    ("gain", "said"),
+    [
+        (0.4, "and +0.40 on the test sets, within the expected 90 % interval in 3 of 3."),
+        (9.0, "and +9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
+        (-9.0, "and -9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
+        (None, "`dcg(base=e)` to be expected on new lists."),  # not measured, which is no miss
+    ],
+)
+def test_choices_are_held_against_what_came(gain, said):
+    choice = Choice.by_rule({"base": 0.0, "spread 0.2": 0.4}, {"base": 0.0, "spread 0.2": 0.1}, DCG, linear=True)
+    made = Made(DCG)
+    for split in range(3):
+        made.first("a", split, 20.0)
+        made.exact("a", split, None if gain is None else 20.0 + gain, choice=choice.to_dict())
+    assert choices(Evidence(made.results)).endswith(said)
+    kept = Choice.by_rule({"base": 0.0, "spread 0.2": 0.4}, {"base": 0.0, "spread 0.2": 9.0}, DCG, linear=True)
+    for record in made.records.values():
+        record |= {"choice": kept.to_dict()} if record["method"] == "exact" else {}
+    assert choices(Evidence(made.results)).startswith("In all 3 results of the exact stage the choice on the training")

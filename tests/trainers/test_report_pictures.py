@@ -12,9 +12,8 @@ from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 
 from tests.trainers.sweep_results import LR, STATISTIC, Made
-from trainers.report.drawing import COLOURS
 from trainers.report.evidence import Evidence
-from trainers.report.pictures import gain_picture
+from trainers.report.pictures import COLOURS, gain_picture
 
 LENGTHS = (5, 10, "full")
 

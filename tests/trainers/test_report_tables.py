@@ -5,15 +5,14 @@ import math
 import numpy as np
 
 from tests.trainers.sweep_results import STATISTIC, exact, record, sweep
-from trainers.report.evidence import Evidence, tables_of
+from trainers.report.evidence import Evidence
 from trainers.report.page import Table
-from trainers.report.tables import line_of, table_sections
+from trainers.report.report import line_of, sections_of
 
 
 def sections(results, start=""):
     """The sections of the report whose title begins so."""
-    made = table_sections(Evidence(results))
-    return [section for section in made if section.title.startswith(start)]
+    return [section for section in sections_of(Evidence(results)) if section.title.startswith(start)]
 
 
 METHODS = ("ranknet", "hinge", "exponential", "logistic")
@@ -33,7 +32,8 @@ def results_of(values, data="pumps", missing=()):
 
 def line(results, half="test", data="pumps"):
     """Values by method, and the best methods."""
-    found, best = line_of(tables_of(results)[0].rows[data], half, Evidence(results))
+    evidence = Evidence(results)
+    found, best = line_of(evidence.tables[0].rows[data], half, evidence)
     return {variant.method: own.tolist() for variant, own in found.items()}, {variant.method for variant in best}
 
 

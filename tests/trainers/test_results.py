@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ltr.rankers import Choice
 from trainers.run.folder import RunFolder
-from trainers.run.results import Results, Row, markdown_tables, read_results, rich_tables, write_results
+from trainers.run.results import Results, markdown_tables, read_results, rich_tables, row_of, tables, write_results
 
 LONG = "p_norm_push(p=2.718281828459045)"
 
@@ -19,14 +19,14 @@ def results(before=15.65, after=15.02, *, bound=13.1, trivial=13.1, status="time
 
     def row(method, test, **more):
         values = {statistic: test, "auc": 0.87654321, "mrr": 1234567.8}
-        return Row(method, "converged", 12345.6, values, values, top=7.4256, objective=7.4256, loss=0.53463, **more)
+        own = {"method": method, "status": "converged", "seconds": 12345.6, "train": values, "test": values}
+        return row_of(own | {"loss": 0.53463} | more, top=7.4256) | {"objective": 7.4256}
 
+    proofs = {"value": 7.4256, "bound": bound, "gap": 0.0527, "trivial_bound": trivial}
     rows = (
         row("logistic_regression", before, excess=5.8e-15),
         row(LONG, 14.0),
-        dataclasses.replace(
-            row("exact", after), status=status, bound=bound, gap=0.0527, trivial_bound=trivial, loss=None
-        ),
+        row("exact", after, status=status, loss=None, list=proofs),
     )
     base = "logistic_regression"
     return Results("k100", (statistic, "auc", "mrr"), f"top 100 of {base}", True, True, rows, base=base)
@@ -70,9 +70,9 @@ def test_table_and_caption_say_whether_the_base_order_is_kept(reranks):
     own = Choice.by_rule(gains, {"base": 0.0, "spread 0.2": 0.1 if reranks else 9.0}, "dcg", linear=True)
     assert own.reranks == reranks
     found = results()
-    found = dataclasses.replace(found, rows=(*found.rows[:2], dataclasses.replace(found.rows[2], choice=own.to_dict())))
+    found = dataclasses.replace(found, rows=(*found.rows[:2], found.rows[2] | {"choice": own.to_dict()}))
     status = "time_limit" if reranks else "base order"
     assert found.table.loc["exact", "status"] == status
-    assert dict(found.columns())["status"][-1] == status
+    assert dict(tables(found)["methods"])["status"][-1] == status
     said = "by weights for new lists" if reranks else "as logistic_regression does"
     assert f"exact ranks {said}" in found.caption

@@ -82,11 +82,12 @@ class Series:
 
     def values(self, part: str, statistic: str) -> FloatArray:
         """Return a statistic on each split in the order of `splits`; NaN where it is undefined."""
-        return np.array([_number(self.records[split][part].get(statistic)) for split in self.splits])
+        return np.array([self.records[split][part].get(statistic) for split in self.splits], dtype=np.float64)
 
     def on_list(self, what: str) -> FloatArray:
         """Return ``value``, ``bound`` or ``gap`` of exact results; NaN where there was nothing to rerank."""
-        return np.array([_number((self.records[split].get("list") or {}).get(what)) for split in self.splits])
+        lists = (self.records[split].get("list") or {} for split in self.splits)
+        return np.array([found.get(what) for found in lists], dtype=np.float64)
 
     def gap_text(self) -> str:
         """Return the mean gap of exact results, and in how many of them nothing is proven."""
@@ -126,18 +127,9 @@ def proven(record: Json) -> bool:
     return record["status"] == "optimal"
 
 
-def settled(record: Json) -> bool:
-    """Return whether nothing better than an exact answer exists: it is proven, or there was nothing to rerank."""
-    return record["list"] is None or proven(record)
-
-
 def mean_of(values: FloatArray) -> float:
     """Return the mean of the values that are defined, NaN without any."""
     return math.nan if np.isnan(values).all() else float(np.nanmean(values))
-
-
-def _number(value: object) -> float:
-    return math.nan if value is None else float(value)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -177,45 +169,6 @@ class SweepTable:
             if [*choice] == [key]:
                 found.setdefault(series.data, {})[choice[key]] = series
         return {data: {value: row[value] for value in sorted(row, key=in_order)} for data, row in found.items()}
-
-
-def tables_of(results: SweepResults) -> list[SweepTable]:
-    """Return the tables of a sweep in order; tables not begun have no rows.
-
-    Where a grid shows the best value of a key, each data set has the value with the largest mean of the first statistic
-    on its test sets. That favours the method: no other choice uses the test sets.
-    """
-    grids: dict[str, list[Json]] = {}
-    for grid in results.grids:
-        grids.setdefault(grid["name"], []).append(grid)
-    return [
-        SweepTable(name, next((grid["title"] for grid in own if grid["title"]), ""), _rows(results, own))
-        for name, own in grids.items()
-    ]
-
-
-def _rows(results: SweepResults, grids: Sequence[Json]) -> dict[str, Row]:
-    found: dict[tuple[str, Variant], dict[Any, dict[int, Json]]] = {}
-    for grid in grids:
-        best_of = grid["best_of"]
-        of = len({cell["varied"][best_of] for cell in grid["cells"] if best_of in cell["varied"]})
-        for cell in grid["cells"]:
-            if cell["id"] not in results.by_id:
-                continue
-            choice, method = cell["varied"], cell["method"]
-            kept = tuple((key, choice[key]) for key in grid["varied"] if key in choice and key != best_of)
-            variant = Variant(method, kept, best_of, of) if best_of in choice else Variant(method, kept)
-            choices = found.setdefault((cell["data"], variant), {})
-            choices.setdefault(choice.get(best_of), {})[cell["split"]] = results.by_id[cell["id"]]
-    rows: dict[str, dict[Variant, Series]] = {}
-    for (data, variant), choices in found.items():
-        several = [Series(data, variant, records) for records in choices.values()]
-        most = max(len(series.records) for series in several)
-        full = [series for series in several if len(series.records) == most]
-        means = [mean_of(series.values("test", next(iter(results.records[0]["train"])))) for series in full]
-        rows.setdefault(data, {})[variant] = full[int(np.argmax(np.nan_to_num(means, nan=-math.inf)))]
-    order = SweepTable("", "", rows).variants  # the same in every row
-    return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
 
 Length = int | str
@@ -272,8 +225,38 @@ class Evidence:
 
     @cached_property
     def tables(self) -> list[SweepTable]:
-        """All tables of the sweep, in order."""
-        return tables_of(self.results)
+        """All tables of the sweep, in order; those not begun have no rows.
+
+        Where a grid shows the best value of a key, each data set has the value with the largest mean of the statistic
+        on its test sets. That favours the method: no other choice uses the test sets.
+        """
+        grids: dict[str, list[Json]] = {}
+        for grid in self.results.grids:
+            grids.setdefault(grid["name"], []).append(grid)
+        return [
+            SweepTable(name, next((grid["title"] for grid in own if grid["title"]), ""), self._rows(own))
+            for name, own in grids.items()
+        ]
+
+    def _rows(self, grids: Sequence[Json]) -> dict[str, Row]:
+        found: dict[tuple[str, Variant], dict[Any, dict[int, Json]]] = {}
+        for grid in grids:
+            best_of = grid["best_of"]
+            of = len({cell["varied"][best_of] for cell in grid["cells"] if best_of in cell["varied"]})
+            for cell in (cell for cell in grid["cells"] if cell["id"] in self.results.by_id):
+                choice, method = cell["varied"], cell["method"]
+                kept = tuple((key, choice[key]) for key in grid["varied"] if key in choice and key != best_of)
+                variant = Variant(method, kept, best_of, of) if best_of in choice else Variant(method, kept)
+                choices = found.setdefault((cell["data"], variant), {})
+                choices.setdefault(choice.get(best_of), {})[cell["split"]] = self.results.by_id[cell["id"]]
+        rows: dict[str, dict[Variant, Series]] = {}
+        for (data, variant), choices in found.items():
+            most = max(map(len, choices.values()))
+            full = [Series(data, variant, records) for records in choices.values() if len(records) == most]
+            means = [mean_of(series.values("test", self.statistic)) for series in full]
+            rows.setdefault(data, {})[variant] = full[int(np.argmax(np.nan_to_num(means, nan=-math.inf)))]
+        order = SweepTable("", "", rows).variants  # the same in every row
+        return {data: {variant: row[variant] for variant in order if variant in row} for data, row in rows.items()}
 
     @cached_property
     def exact(self) -> list[Json]:

@@ -8,8 +8,7 @@ at least theirs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +16,8 @@ from ltr.data import TableError
 from ltr.fitting import FitOptions
 from ltr.metrics.ranked import Ties
 from ltr.rankers.constraint_checks import check_weights
-from trainers.config import CARD, EXACT, Config
+from ltr.weight_constraints import WeightConstraints
+from trainers.config import AUTO, CARD, EXACT, Config
 from trainers.display import Display
 from trainers.files import Json, RunError, write_atomic, writing
 from trainers.loggers import check_loggers
@@ -26,11 +26,11 @@ from trainers.ranking import check_rows, encodings_of_features, problems_of_answ
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.results import Results, Row, RunSource, write_results
+from trainers.run.results import Results, is_unproven, row_of, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
 from trainers.task.data import Source, Split, read_source, split_of
-from trainers.task.measures import Task
+from trainers.task.measures import Scores
 from trainers.task.options import config_for, too_long
 
 
@@ -121,57 +121,64 @@ def _run_or_read(context: Context, method: str, records: Sequence[Json]) -> Json
             raise
         except ValueError as error:  # options that the config allows, but not with these data
             raise RunError(f"{method}: {error}") from error
-        context.display.end(method, _summary(Row.of(record)))
+        context.display.end(method, _summary(row_of(record)))
     else:
         context.display.note(f"{method}: finished earlier")
     return record
 
 
-def _summary(row: Row) -> str:
-    name, first = next(iter(row.train.items()))
-    parts = [row.status, f"{row.seconds:.1f} s", f"train {name} {number(first)}, test {number(row.test[name])}"]
-    if row.bound is not None:
-        gap = f" of a perfect order: {NOTHING_PROVEN}" if row.nothing_proven else f", gap {number(row.gap, '{:.2%}')}"
-        value = "" if row.objective is None else f"value {number(row.objective)}, "
-        parts.append(f"{value}bound {number(row.bound)}{gap}")
-    return ", ".join(parts)
+def _summary(row: Json) -> str:
+    name, first = next(iter(row["train"].items()))
+    text = f"{row['status']}, {row['seconds']:.1f} s, train {name} {number(first)}, test {number(row['test'][name])}"
+    if row["bound"] is None:
+        return text
+    gap = f" of a perfect order: {NOTHING_PROVEN}" if is_unproven(row) else f", gap {number(row['gap'], '{:.2%}')}"
+    value = "" if row["objective"] is None else f"value {number(row['objective'])}, "
+    return f"{text}, {value}bound {number(row['bound'])}{gap}"
 
 
 def _results(context: Context, records: Sequence[Json]) -> Results:
-    config, base, top = context.config, None, None
+    config, split, exact = context.config, context.split, context.config.exact
+    base = top = on_top = None
     # an exact stage that corrects a fitted base cuts its list by other scores: those out of fold
-    own_list = config.exact.score_column is None and (config.exact.choose or config.exact.base_score is True)
-    bound = binding_constraints(config, context.split.feature_names)
-    if config.exact.enabled:
-        each = f" in each of {context.split.train.n_queries} queries" if context.split.by_query else ""
+    own_list = exact.score_column is None and (exact.choose or exact.base_score is True)
+    bound = binding_constraints(config, split.feature_names)
+    if exact.enabled:
+        each = f" in each of {split.train.n_queries} queries" if split.by_query else ""
         top = f"{context.top} of {config.base}{each}"
         top += ", fitted under the constraints" * (bound is not None) + " (scores out of fold)" * own_list
         base = load_base_scores(context.run, config.base)
+    scored = {record["method"]: load_scores(context.run.method(record["method"])) for record in records}
     found = next((record.get("list") or {} for record in records if record["method"] == EXACT), {})
     rows = []
-    for record in records:
-        scores = load_scores(context.run.method(record["method"]))
-        on_top = None
+    for record, scores in zip(records, scored.values(), strict=True):
         if own_list:
             on_top = found.get("base") if record["method"] == config.base and bound is None else None
-        elif base is not None and scores is not None:
-            on_top = context.statistic_on_top(base, scores)
+        elif base is not None:
+            on_top = None if scores is None else context.statistic_on_top(base, scores)
         ties: Ties = config.card.ties if record["method"] == CARD else "resolved"
         hits = None if scores is None else context.first_k(scores, ties)
         periods = None if scores is None else context.by_period(scores.test, ties)
-        rows.append(Row.of(record, on_top, hits, periods))
-        compared = (record.get("compared") or {}).get("methods", {})
-        rows += [Row.compared(name, values) for name, values in compared.items()]
-    done = [record["method"] for record in records if record["status"] != INTERRUPTED]
-    complete, priced = done == list(config.methods), config.exact.C > 0
-    note = _note_by_query(context) if context.split.by_query else too_long(config, context.split)
-    notes = [note, _note_on_weights(config), _note_on_constraints(context, records), _note_on_demands(context, records)]
-    note = "\n".join(filter(None, notes))
-    by_query, positives = context.split.by_query, int((context.split.test.y > 0).sum())
-    named: dict[str, Any] = {"by_query": by_query, "positives": None if by_query else positives}
-    named |= {"on_list": config.exact.statistic, "base": config.base if config.exact.enabled else ""}
-    named["source"] = RunSource(context.run, Task(config, context.split))
-    return Results(config.name, context.reported, top, priced, complete, tuple(rows), note=note, **named)
+        rows.append(row_of(record, on_top, hits, periods))
+        for name, values in (record.get("compared") or {}).get("methods", {}).items():
+            other = {"method": f"{AUTO}: {name}", "status": "compared", "seconds": 0.0, **values}
+            rows.append(row_of(other, first_k=values["first_k"]))
+    notes = [_note_by_query(context) if split.by_query else too_long(config, split), _note_on_weights(config)]
+    notes += [*_notes_on_constraints(context, records, bound), _note_on_demands(context, scored)]
+    return Results(
+        name=config.name,
+        statistics=context.reported,
+        top=top,
+        priced=exact.C > 0,
+        complete=[one["method"] for one in records if one["status"] != INTERRUPTED] == list(config.methods),
+        rows=tuple(rows),
+        on_list=exact.statistic,
+        note="\n".join(filter(None, notes)),
+        positives=None if split.by_query else int((split.test.y > 0).sum()),
+        by_query=split.by_query,
+        base=config.base if exact.enabled else "",
+        source=context,
+    )
 
 
 def _note_on_weights(config: Config) -> str:
@@ -185,34 +192,29 @@ def _note_on_weights(config: Config) -> str:
     return f"weights: training counts rows by {' times '.join(by)}, and so do {weighted}; all else counts them alike"
 
 
-def _note_on_constraints(context: Context, records: Sequence[Json]) -> str:
-    """Return which constraints hold, and which methods do not satisfy them; an empty text without constraints."""
-    columns = context.split.feature_names
-    bound = binding_constraints(context.config, columns)
-    if bound is None:
-        return ""
-    lines, against = [], []
-    for record in records:
+def _notes_on_constraints(context: Context, records: Sequence[Json], bound: WeightConstraints | None) -> Iterator[str]:
+    """Yield which constraints hold, and which methods do not satisfy them; nothing without constraints."""
+    against = []
+    for record in () if bound is None else records:
         if (found := record.get("constraints")) is not None:
-            lines.append("constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"]))
+            yield "constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"])
         if record["method"] not in (CARD, EXACT):
             weights = None if record["weights"] is None else np.array(record["weights"])
+            columns = context.split.feature_names
             if weights is None or not all(check.holds for check in check_weights(weights, bound, columns)):
                 against.append(record["method"])
     if against:
-        lines.append(f"not under the constraints, for comparison only: {', '.join(against)}")
-    return "\n".join(lines)
+        yield f"not under the constraints, for comparison only: {', '.join(against)}"
 
 
-def _note_on_demands(context: Context, records: Sequence[Json]) -> str:
+def _note_on_demands(context: Context, scored: Mapping[str, Scores | None]) -> str:
     """Return which methods do not meet the demands on the training list; an empty text without demands."""
-    if not context.config.exact.demands:
-        return ""
-    against = []
-    for record in records:
-        scores = load_scores(context.run.method(record["method"]))
-        if record["method"] not in (CARD, EXACT) and scores is not None and not context.meets_demands(scores.train):
-            against.append(record["method"])
+    first = scored.items() if context.config.exact.demands else ()
+    against = [
+        method
+        for method, scores in first
+        if method not in (CARD, EXACT) and scores is not None and not context.meets_demands(scores.train)
+    ]
     return f"not meeting the demands, for comparison only: {', '.join(against)}" if against else ""
 
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import io
 import json
 import re
 import shutil
@@ -37,6 +38,8 @@ from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ltr.checks import nearest, trusting
 from trainers.config import Config, parse_config, resolved_toml
@@ -146,6 +149,13 @@ class InnerSplits(UserDict[str, Json]):
         super().__setitem__(name, result)
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(to_json({name: result}), allow_nan=False) + "\n")
+
+
+def write_arrays(path: Path, **arrays: Any) -> None:  # noqa: ANN401  (arrays, or None for an empty one)
+    """Write arrays by name as a file of NumPy."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)
+    write_atomic(path, buffer.getvalue())
 
 
 def _digest(path: Path) -> str:

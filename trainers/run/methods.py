@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ltr.cards import Card, CardRanker
@@ -23,14 +22,14 @@ from ltr.rankers import AutoRanker, Choice, Ranker
 from ltr.rankers.files import NewerVersionError, UnknownClassError, read_state
 from ltr.rankers.scorers import Standardize
 from trainers.cards import Listed, write_card
-from trainers.config import CARD, EXACT, Config
+from trainers.config import CARD, EXACT
 from trainers.display import Display
 from trainers.files import Json, RunError, read_json, reading, write_atomic
 from trainers.loggers import Tracker
 from trainers.methods import INTERRUPTED, Starts, Watch, binding_constraints, fit, unsaved_because
-from trainers.plan import Cell, plan_of_run
+from trainers.plan import Cell, plan_of_run, time_limit
 from trainers.records import is_trivial
-from trainers.run.folder import InnerSplits, MethodFolder, RunFolder
+from trainers.run.folder import InnerSplits, MethodFolder, RunFolder, write_arrays
 from trainers.run.proofs import prove_card, prove_exact, save_solution
 from trainers.stopping import StopFlag
 from trainers.tables import markdown_table, number
@@ -70,12 +69,19 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         with reading(folder.checkpoint):
             state = torch.load(folder.checkpoint, weights_only=True)
     keep = None if state is None else int(state["index"])
-    optimum = _certified_optimum(context, method) if surrogate and config.surrogate.certify else None
+    optimum = None
+    if surrogate and config.surrogate.certify:
+        from ltr.convex import certified_optimum
+
+        context.display.note(f"{method}: solving for the certified optimum")
+        train = context.split.train
+        features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
+        optimum = certified_optimum(method, features, train.y, l2=config.surrogate.l2, bias=True).value
     starts = _starts(context, folder, records) if exact else None
     with Tracker(config.tracking.loggers, folder.path, config.name, method, keep=keep) as tracker:
         steps = {"rankboost": config.baselines.rankboost.rounds}
-        limit = {EXACT: config.exact.time_limit, CARD: config.card.time_limit}.get(method)
-        context.display.begin(method, config.surrogate.max_steps if surrogate else steps.get(method), limit)
+        total = config.surrogate.max_steps if surrogate else steps.get(method)
+        context.display.begin(method, total, time_limit(config, method))
         try:
             fitted = fit(context, context.cells[method], _RunWatch(context, method, tracker, state, optimum), starts)
         except FloatingPointError as error:
@@ -83,30 +89,15 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
         record = fitted.record
         interrupted = record["status"] == INTERRUPTED
         if not interrupted:
-            final = by_tag(record) | ({} if record["loss"] is None else {"loss/convex": record["loss"]})
-            if exact or card or record["steps"] is None:
-                # methods without steps draw level lines as long as the longest training
-                if (made := record.get("choice")) is not None:
-                    final |= {f"exact/{name}": made[key] for name, key in _PROMISED.items()}
-                    choice = _choice_text(Choice.from_dict(made))
-                    tracker.each("log_text", "exact/choice", choice)
-                trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
-                tracker.level(max(trained, default=0), final)
-            if card:
-                found = Card.from_dict(record["card"])
-                tracker.each("log_text", "card", found.to_markdown())
-                tracker.each("log_figure", "card", found.plot())
-            tracker.finish(_parameters(config, method), final)
+            _log_end(context, record, records, tracker)
     for failure in tracker.failures:
         context.display.note(f"{method}: {failure}")
-    buffer = io.BytesIO()
     arrays = {"train": fitted.scores.train, "test": fitted.scores.test}
     if fitted.base is not None:
         arrays |= {"base_train": fitted.base.train, "base_test": fitted.base.test}
     if isinstance(fitted.ranker, AutoRanker) and fitted.ranker.out_of_fold_ is not None:
         arrays["out_of_fold"] = fitted.ranker.out_of_fold_
-    np.savez(buffer, allow_pickle=False, **arrays)
-    write_atomic(folder.scores, buffer.getvalue())
+    write_arrays(folder.scores, **arrays)
     if exact:
         save_solution(folder, context, fitted.ranker)
         if not interrupted and not prove_exact(folder, context, fitted):
@@ -124,40 +115,53 @@ def run_method(context: Context, method: str, records: Sequence[Json]) -> Json:
     return record
 
 
-def _parameters(config: Config, method: str) -> dict[str, bool | int | float | str]:
-    """Return what TensorBoard compares methods and runs by: the same keys for every method."""
-    found: dict[str, bool | int | float | str] = {"method": method, "seed": config.seed}
-    found |= {"data": config.data.name or Path(str(config.data.path)).stem, "top_k": str(config.exact.top_k)}
-    found |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
-    return found | {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+def _log_end(context: Context, record: Json, records: Sequence[Json], tracker: Tracker) -> None:
+    """Log the final values of a finished method, its choice or card, and its options."""
+    config, method = context.config, record["method"]
+    final = by_tag(record) | ({} if record["loss"] is None else {"loss/convex": record["loss"]})
+    if (made := record.get("choice")) is not None:
+        choice = Choice.from_dict(made)
+        ends = {"": choice.expected, "_low": choice.low, "_high": choice.high}
+        final |= {f"exact/expected_gain{end}": value for end, value in ends.items()}
+        gains = [[one, number(choice.gains[one]), "yes" * (one == choice.chosen)] for one in choice.candidates]
+        header = ["candidate", f"{choice.statistic} gained on inner splits", "chosen"]
+        tracker.each("log_text", "exact/choice", f"{choice}\n\n{markdown_table(header, gains)}")
+    if method in (EXACT, CARD) or record["steps"] is None:
+        # methods without steps draw level lines as long as the longest training
+        trained = (before["steps"] or 0 for before in records if before["method"] != EXACT)
+        for step in sorted({0, max(trained, default=0)}):
+            tracker.log(step, final)
+    if method == CARD:
+        card = Card.from_dict(record["card"])
+        tracker.each("log_text", "card", card.to_markdown())
+        tracker.each("log_figure", "card", card.plot())
+    # what TensorBoard compares methods and runs by: the same keys for every method
+    given: dict[str, Any] = {"method": method, "seed": config.seed}
+    given |= {"data": config.data.name or Path(str(config.data.path)).stem, "top_k": str(config.exact.top_k)}
+    given |= {name: getattr(config.surrogate, name) for name in ("scorer", "optimizer", "l2")}
+    given |= {name: getattr(config.exact, name) for name in ("statistic", "base", "C", "margin")}
+    tracker.finish(given, final)
 
 
 def _starts(context: Context, folder: MethodFolder, records: Sequence[Json]) -> Starts:
     """Return what the exact stage starts from: its base, all linear rankers, and the incumbent of a stopped one."""
-    columns, more = context.split.feature_names, []
-    bound = binding_constraints(context.config, columns) is not None
+    columns, more, base = context.split.feature_names, [], None
     linear = (record for record in records if record["weights"] is not None)
     by_id = {context.cells[record["method"]].id: record["weights"] for record in linear}
     if (earlier := read_json(folder.solution)) is not None:
         with reading(folder.solution):
             if (weights := earlier["weights"]) is not None:
-                more = [[float(weights[name]) for name in columns]]
-    return Starts(None if bound else _base_ranker(context), by_id, more)
-
-
-def _base_ranker(context: Context) -> Ranker | None:
-    """Return the fitted base of the exact stage; None where it has to be fitted again, because no file holds it."""
-    base = context.config.base
-    folder = context.run.method(base)
-    if not folder.model.exists():
-        if base not in context.unsaved:
-            context.display.note(f"{base}: fitted again for the exact stage, because its model was not saved")
-        return context.unsaved.get(base)
-    ranker = load_ranker(folder).name_features(context.split.feature_names)
-    if isinstance(ranker, AutoRanker):
-        with reading(folder.scores):
-            ranker.out_of_fold_ = read_arrays(folder.scores)["out_of_fold"]
-    return ranker
+                more = [[float(weights[column]) for column in columns]]
+    if binding_constraints(context.config, columns) is None:  # else the base is fitted under them
+        name, first = context.config.base, context.run.method(context.config.base)
+        if first.model.exists():
+            base = load_ranker(first).name_features(columns)
+            if isinstance(base, AutoRanker):
+                with reading(first.scores):
+                    base.out_of_fold_ = read_arrays(first.scores)["out_of_fold"]
+        elif (base := context.unsaved.get(name)) is None:
+            context.display.note(f"{name}: fitted again for the exact stage, because its model was not saved")
+    return Starts(base, by_id, more)
 
 
 def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: CardRanker) -> None:
@@ -168,15 +172,6 @@ def _write_card(context: Context, folder: MethodFolder, card: Card, ranker: Card
         rows = [table.in_file(members) for table, members in zip(split.tables, rows, strict=True)]
     parts = zip(("training", "test"), raw_columns(split), own_rows(split), rows, strict=True)
     write_card(replace(card, missing=tuple(options.missing)), ranker, folder.path, [Listed(*part) for part in parts])
-
-
-_PROMISED = {"expected_gain": "expected", "expected_gain_low": "low", "expected_gain_high": "high"}
-
-
-def _choice_text(choice: Choice) -> str:
-    """Return a choice in Markdown: what to expect, and the candidates with their gains on the inner splits."""
-    gains = ([name, number(choice.gains[name]), "yes" if name == choice.chosen else ""] for name in choice.candidates)
-    return f"{choice}\n\n{markdown_table(['candidate', f'{choice.statistic} gained on inner splits', 'chosen'], gains)}"
 
 
 class _RunWatch(Watch):
@@ -239,16 +234,6 @@ class _RunWatch(Watch):
         self._saved = time.monotonic()
 
 
-def _certified_optimum(context: Context, method: str) -> float:
-    """Return the optimum of the objective on standardised features."""
-    from ltr.convex import certified_optimum
-
-    train = context.split.train
-    features = Standardize.fit(train.X)(torch.from_numpy(train.X)).numpy()
-    context.display.note(f"{method}: solving for the certified optimum")
-    return certified_optimum(method, features, train.y, l2=context.config.surrogate.l2, bias=True).value
-
-
 def load_ranker(folder: MethodFolder) -> Ranker:
     """Read the ranker of a finished first-stage method; no code in the file is run."""
     with reading(folder.model):
@@ -274,21 +259,18 @@ def _import_estimators(state: Mapping[str, Any]) -> None:
                 raise RunError(str(error)) from None
 
 
-def load_scores(folder: MethodFolder) -> Scores | None:
-    """Read a method's scores of both sets, None where there are none."""
+def load_scores(folder: MethodFolder, prefix: str = "") -> Scores | None:
+    """Read a method's scores of both sets, or with the prefix ``base_`` those of a base of its own; None without."""
     if not folder.scores.exists():
         return None
     with reading(folder.scores):
         arrays = read_arrays(folder.scores)
-        return Scores(arrays["train"], arrays["test"])
+        if prefix and f"{prefix}train" not in arrays:
+            return None
+        return Scores(arrays[f"{prefix}train"], arrays[f"{prefix}test"])
 
 
 def load_base_scores(run: RunFolder, base: str) -> Scores | None:
     """Read the scores of the base of the exact stage, which is another ranker than the method under constraints."""
-    path = run.method(EXACT).scores
-    if path.exists():
-        with reading(path):
-            arrays = read_arrays(path)
-            if "base_train" in arrays:
-                return Scores(arrays["base_train"], arrays["base_test"])
-    return load_scores(run.method(base))
+    own = load_scores(run.method(EXACT), "base_")
+    return load_scores(run.method(base)) if own is None else own

@@ -13,19 +13,19 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from ltr.answer import Evidence, ListFront, RowRanges, headline
+from ltr.answer import Evidence, RowRanges, headline
 from ltr.data.columns import Column
 from ltr.data.table_files import GivenTable
 from ltr.display.figures import ranked_list_figure
 from trainers.config import CARD, EXACT, Config
-from trainers.files import write_atomic
+from trainers.files import Json, write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag
 from trainers.ranking import RawRows, evidence_of, labelled, learned_from, ranking_of, rows_to_rank
 from trainers.ranking_files import EVIDENCE, HTML, LIST, Ranking
 from trainers.run.folder import PAGE
 from trainers.run.methods import Context, load_base_scores, load_scores
 from trainers.run.predict import ranker_of
-from trainers.run.results import Results, Row, demand_lines, markdown_tables
+from trainers.run.results import Results, demand_lines, markdown_tables, proven_in
 from trainers.task.data import Split
 from trainers.task.measures import ranked_labels, statistic_of
 from trainers.task.raw import test_rows
@@ -52,7 +52,7 @@ def write_run_page(context: Context, results: Results) -> Results:
         return results
     split = context.split
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
-    row = next(row for row in results.rows if row.method == method)
+    row = next(row for row in results.rows if row["method"] == method)
     ranking = _ranking(context, row, evidence) if deployed not in ("", CARD) else None
     if ranking is None:
         for name in (PAGE, HTML, LIST):  # of earlier options
@@ -63,8 +63,8 @@ def write_run_page(context: Context, results: Results) -> Results:
     return replace(results, answer=headline(ranking.answer))
 
 
-def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
-    config, split, visits, method = context.config, context.split, visits_of(context.config), row.method
+def _ranking(context: Context, row: Json, evidence: Evidence) -> Ranking | None:
+    config, split, visits, method = context.config, context.split, visits_of(context.config), row["method"]
     ranker = context.unsaved.get(method)
     if ranker is None and context.run.method(method, make=False).model.exists():
         ranker = ranker_of(context.run, method)
@@ -77,9 +77,8 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
     config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
-    ranges = None if row.ranges is None else RowRanges.from_dict(row.ranges)
-    front = None if row.front is None else ListFront.from_dict(row.front)
-    learned = replace(learned, demands=tuple(demand_lines(row.demands)), ranges=ranges, front=front)
+    named = {"ranges" if isinstance(found, RowRanges) else "front": found for found in proven_in(row)}
+    learned = replace(learned, demands=tuple(demand_lines(row["demands"])), **named)
     raw = rows_to_rank(config, table)
     if raw is not None:
         return ranking_of(config, ranker, evidence, learned, raw)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from markdown_it import MarkdownIt
-from pydantic import TypeAdapter
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -28,94 +27,62 @@ from trainers.run.folder import RunFolder
 from trainers.run.predict import ranker_of
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
-from trainers.task.measures import Task
 from trainers.task.raw import test_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from trainers.run.methods import Context
     from trainers.run.outcome import Outcome
 
 Columns = list[tuple[str, list[str]]]
 """Headings and cells of a table."""
 
-COMPARED = "compared"
-"""How a method ends that `auto` compared with others."""
+_PARTS = ("train", "test")
 _FIRST_K = {"hits": "{:.6g}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
+_ALWAYS = ("method", "status", "seconds", "train", "test")
+_NUMBERS = ("top", "objective", "loss", "validation", "excess", "steps", "bound", "gap", "trivial_bound")
+_OBJECTS = ("first_k", "periods", "weights", "constraints", "demands", "ranges", "front", "choice", "card")
 
 
-@dataclass(frozen=True)
-class Row:
-    """The row of a method in the table of a run: its record (`trainers.records`), and its value on the list."""
+def row_of(
+    record: Json, top: float | None = None, first_k: Json | None = None, periods: list[Json] | None = None
+) -> Json:
+    """Return the row of a method in the table of a run: of its record (`trainers.records`) what the table shows.
 
-    method: str  # a loss, a baseline or ``exact``
-    status: str  # how the method ended
-    seconds: float  # wall time over all starts
-    train: dict[str, float | None]  # statistics of the training set by name; None where undefined
-    test: dict[str, float | None]  # statistics of the test set
-    top: float | None = None  # the exact stage's statistic on the reranked list of the training set
-    objective: float | None = None  # the exact stage's own value there, the price of non-zero weights subtracted
-    loss: float | None = None  # the method's own convex loss on the training set, without penalty
-    validation: float | None = None  # the first statistic on the validation set, as the mean share of its best value
-    excess: float | None = None  # distance of its objective to the certified convex optimum
-    steps: int | None = None  # optimizer steps, boosting rounds or search nodes
-    bound: float | None = None  # largest objective that any weights can have
-    gap: float | None = None  # relative gap between objective and bound
-    trivial_bound: float | None = None  # the statistic of a perfect order of the list, the bound before a search
-    first_k: Json | None = None  # what the first K rows of both sets hold, see `Task.first_k`; None without a K
-    periods: list[Json] | None = field(default=None, repr=False)  # of the test set, see `Task.by_period`; None untimed
-    weights: list[float] | None = field(default=None, repr=False)  # on the raw features; None if not linear
-    constraints: Json | None = field(default=None, repr=False)  # what binds both stages, see `trainers.records`
-    demands: Json | None = field(default=None, repr=False)  # what came of demands on the list, see `trainers.records`
-    ranges: Json | None = field(default=None, repr=False)  # where rows of its list can stand, `ltr.answer.RowRanges`
-    front: Json | None = field(default=None, repr=False)  # what another measure costs, `ltr.answer.ListFront`
-    choice: Json | None = field(default=None, repr=False)  # the `Choice` of an exact stage that made one
-    card: Json | None = field(default=None, repr=False)  # the card, of the method of that name
-    message: str = ""  # what else the user should know
-
-    @property
-    def ending(self) -> str:
-        """How the method ended, for the table: its status, that the base's order was chosen, or how near a card is."""
-        if self.card is not None and self.status == Status.OPTIMAL.value and (below := Card.from_dict(self.card).below):
-            return f"within {below:.2%}"
-        return self.status if self.choice is None or Choice.from_dict(self.choice).reranks else BASE_KEPT
-
-    @property
-    def nothing_proven(self) -> bool:
-        """Whether the bound is that of a perfect order, and the answer is below it."""
-        return self.status != Status.OPTIMAL.value and is_trivial(self.bound, self.trivial_bound)
-
-    @property
-    def proven(self) -> list[RowRanges | ListFront]:
-        """What was proven about the method's list beside its best value: the ranges of its rows, and the front."""
-        ranges = [] if self.ranges is None else [RowRanges.from_dict(self.ranges)]
-        return [*ranges, *([] if self.front is None else [ListFront.from_dict(self.front)])]
-
-    @classmethod
-    def of(
-        cls, record: Json, top: float | None = None, first_k: Json | None = None, periods: list[Json] | None = None
-    ) -> Row:
-        """Return the row of a record."""
-        found = {f.name: record[f.name] for f in fields(cls) if f.name in record}
-        found |= {"first_k": first_k, "periods": periods}
-        bounds = to_json(record.get("list") or {})
-        if not (record.get("choice") and record["status"] == Status.HEURISTIC.value):  # else no proof was asked for
-            found |= {name: bounds.get(name) for name in ("bound", "gap", "trivial_bound")}
-        top = bounds.get("reached", top)  # the list of an exact stage that corrects a base score is its own
-        return cls(**found | {"top": top, "objective": bounds.get("value"), "message": record.get("message") or ""})
-
-    @classmethod
-    def compared(cls, name: str, values: Json) -> Row:
-        """Return the row of a method that `auto` compared with others, with its statistics and first rows."""
-        return cls(f"{AUTO}: {name}", COMPARED, 0.0, values["train"], values["test"], first_k=values["first_k"])
+    Of its ``list`` it has the ``objective`` and what was proven of it, ``bound``, ``gap`` and ``trivial_bound``. Beside
+    the record it has ``top``, the exact stage's statistic on the reranked list of the training set, what the first K
+    rows of both sets hold (`Task.first_k`), and the periods of the test set (`Task.by_period`).
+    """
+    found = to_json(record.get("list") or {})
+    if record.get("choice") and record["status"] == Status.HEURISTIC.value:  # no proof was asked for
+        found = {name: found[name] for name in found if name not in ("bound", "gap", "trivial_bound")}
+    # the list of an exact stage that corrects a base score is its own
+    beside = {"top": found.get("reached", top), "objective": found.get("value"), "first_k": first_k, "periods": periods}
+    given = {**record, **found, **beside, "message": record.get("message") or ""}
+    return {
+        name: given.get(name)
+        for name in ("method", "status", "seconds", "train", "test", *_NUMBERS, *_OBJECTS, "message")
+    }
 
 
-@dataclass(frozen=True, eq=False)
-class RunSource:
-    """What the frames of a run are made from."""
+def is_unproven(row: Json) -> bool:
+    """Return whether the bound of a row is that of a perfect order, and the answer is below it."""
+    return row["status"] != Status.OPTIMAL.value and is_trivial(row["bound"], row["trivial_bound"])
 
-    run: RunFolder  # its folder
-    task: Task  # its options and data
+
+def proven_in(row: Json) -> list[RowRanges | ListFront]:
+    """Return what was proven about a method's list beside its best value: the ranges of its rows, and the front."""
+    ranges = [] if row["ranges"] is None else [RowRanges.from_dict(row["ranges"])]
+    return [*ranges, *([] if row["front"] is None else [ListFront.from_dict(row["front"])])]
+
+
+def _ending(row: Json) -> str:
+    """Return how a method ended: its status, that the base's order was chosen, or how near the best a card is."""
+    optimal = row["status"] == Status.OPTIMAL.value
+    if row["card"] is not None and optimal and (below := Card.from_dict(row["card"]).below):
+        return f"within {below:.2%}"
+    return row["status"] if row["choice"] is None or Choice.from_dict(row["choice"]).reranks else BASE_KEPT
 
 
 @dataclass(frozen=True, repr=False)
@@ -130,18 +97,18 @@ class Results:
     top: str | None  # the reranked list, such as "top 50 of logistic_regression"; None without an exact stage
     priced: bool  # whether non-zero weights have a price, so that objective and statistic differ
     complete: bool  # whether every method is finished
-    rows: tuple[Row, ...]  # in the order of the run
+    rows: tuple[Json, ...]  # one for each method (`row_of`), in the order of the run
     on_list: str = ""  # name of the statistic on the reranked list; the first reported statistic by default
     note: str = ""  # how to read the values, where that needs saying
     positives: int | None = None  # positives of the test set; None with queries
     by_query: bool = False  # whether rows belong to queries
     answer: str = ""  # first sentence of the page; empty without one
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
-    source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
+    source: Context | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
     def __repr__(self) -> str:
         first = self.statistics[0]
-        values = [f"{row.method} {number(row.test.get(first)) or '-'}" for row in self.rows]
+        values = [f"{row['method']} {number(row['test'].get(first)) or '-'}" for row in self.rows]
         if len(values) > 4:
             values[3:-1] = ["..."]
         state = "" if self.complete else ", unfinished"
@@ -170,10 +137,11 @@ class Results:
 
         lines = []
         for row in self.rows:
-            if row.method != EXACT and row.steps is not None:  # its steps are milliseconds; others have level lines
-                log = self._source.run.method(row.method).log
+            method = row["method"]
+            if method != EXACT and row["steps"] is not None:  # its steps are milliseconds; others have level lines
+                log = self._source.run.method(method).log
                 with reading(log):
-                    lines += [{"method": row.method, "step": line["step"], **line["values"]} for line in read_log(log)]
+                    lines += [{"method": method, "step": line["step"], **line["values"]} for line in read_log(log)]
         frame = pd.DataFrame(lines, columns=None if lines else ["method", "step"])
         final = [name for name in frame if name.startswith(FINAL)]
         return frame[frame[final].isna().all(axis=1)].drop(columns=final).reset_index(drop=True)
@@ -182,7 +150,7 @@ class Results:
     def rankers(self) -> dict[str, Ranker]:
         """The fitted rankers by method, read from the run folder; they take frames of the user's table."""
         run = self._source.run
-        fitted = (row.method for row in self.rows if run.method(row.method, make=False).model.exists())
+        fitted = (name for name in self.methods if run.method(name, make=False).model.exists())
         return {method: ranker_of(run, method, prepared=True) for method in fitted}
 
     @property
@@ -191,10 +159,14 @@ class Results:
         return self.ranked_by(self.last_stage)
 
     @property
+    def methods(self) -> list[str]:
+        """Names of the methods, in the order of the run."""
+        return [row["method"] for row in self.rows]
+
+    @property
     def last_stage(self) -> str:
         """The method whose order counts: the exact stage, else the card, else the first one; empty without methods."""
-        names = [row.method for row in self.rows]
-        return next((name for name in (EXACT, CARD, *names) if name in names), "")
+        return next((name for name in (EXACT, CARD, *self.methods) if name in self.methods), "")
 
     @property
     def periods(self) -> pd.DataFrame:
@@ -207,9 +179,9 @@ class Results:
 
         found = []
         for row in self.rows:
-            for one in row.periods or ():
+            for one in row["periods"] or ():
                 values = {key: value for key, value in one.items() if key not in ("statistics", "lists")}
-                found.append({"method": row.method, **values, **one["statistics"]})
+                found.append({"method": row["method"], **values, **one["statistics"]})
         return pd.DataFrame(found, columns=None if found else ["method", "period"])
 
     def ranked_by(self, method: str) -> pd.DataFrame:
@@ -221,7 +193,7 @@ class Results:
         """
         import pandas as pd
 
-        task, ranker = self._source.task, self.rankers[method]
+        task, ranker = self._source, self.rankers[method]
         split, rows, test = task.split, test_rows(task.split), task.split.test
         if method == CARD:
             found = ranker.rank(rows.reset_index(drop=True))
@@ -261,7 +233,7 @@ class Results:
         return self._source.run.path
 
     @property
-    def _source(self) -> RunSource:
+    def _source(self) -> Context:
         if self.source is None:
             advice = "ltr.experiment with its config and folder returns results that have both"
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
@@ -269,67 +241,28 @@ class Results:
 
     def to_dict(self) -> Json:
         """Return everything as JSON, as in results.json."""
+        own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
         choice = None if self.choice is None else str(self.choice)
-        own = asdict(replace(self, source=None))
-        del own["source"]
         return to_json({**own, "choice": choice, "conclusions": self.conclusions})
 
     @property
     def k(self) -> int | None:
         """Number of the first rows of the test set that people act on; None without one."""
-        return next((row.first_k["test"]["k"] for row in self.rows if row.first_k is not None), None)
+        found = self._first("first_k")
+        return None if found is None else found["test"]["k"]
 
-    def first_rows(self) -> Columns:
-        """Return headings and cells of the table on the first K rows of the test set, with the hits of training."""
-        columns: Columns = [("method", self._names)]
-        for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
-            values = [None if row.first_k is None else row.first_k[part][name] for row in self.rows]
-            heading = name if part == "test" else f"{part} {name}"
-            columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
-        return columns
-
-    def by_period(self) -> Columns:
-        """Return headings and cells of the table of periods, as the last stage of the run ranks them."""
-        periods = next(row.periods for row in self.rows if row.method == self.last_stage) or []
-        first = self.statistics[0]
-        columns: Columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
-        columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))
-        columns += [(name, [number(one.get(name), form) for one in periods]) for name, form in _FIRST_K.items()]
-        columns.append((first, [number(one["statistics"][first]) for one in periods]))
-        return [(heading, cells) for heading, cells in columns if any(cells)]
-
-    def columns(self, statistics: Sequence[str] | None = None) -> Columns:
-        """Return headings and cells; empty columns are left out."""
-
-        def cells(values: Iterable[float | None], form: str | None = None) -> list[str]:
-            return [number(value, form) for value in values]
-
-        rows, columns = self.rows, [("method", self._names)]
-        columns.append(("convex loss", cells((row.loss for row in rows), "{:.5g}")))
-        columns.append(("distance to optimum", cells((row.excess for row in rows), "{:.1e}")))
-        for name in self.statistics if statistics is None else statistics:
-            columns.append((f"train {name}", cells(row.train.get(name) for row in rows)))
-            columns.append((f"test {name}", cells(row.test.get(name) for row in rows)))
-        columns.append(("validation", cells(row.validation for row in rows)))
-        columns.append((f"{self.on_list or self.statistics[0]} on list", cells(row.top for row in rows)))
-        if self.priced or self.choice is not None:
-            columns.append(("objective" if self.priced else "best on list", cells(row.objective for row in rows)))
-        columns.append(("bound", cells(row.bound for row in rows)))
-        gaps = [NOTHING_PROVEN if row.nothing_proven else number(row.gap, "{:.2%}") for row in rows]
-        columns += [("gap", gaps), ("status", [row.ending for row in rows])]
-        columns.append(("seconds", cells((row.seconds for row in rows), "{:.1f}")))
-        return [(heading, texts) for heading, texts in columns if any(texts)]
+    def _first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
+        return next((row[key] for row in self.rows if row[key] is not None), None)
 
     @property
     def recommended(self) -> str:
         """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
-        names = [row.method for row in self.rows]
-        return next((name for name in (EXACT, AUTO) if name in names), "") if self.complete else ""
+        return next((name for name in (EXACT, AUTO) if name in self.methods), "") if self.complete else ""
 
     @property
     def deployed(self) -> str:
         """The method that `ltr predict` takes: the recommended one, or the only one; empty where it has to be named."""
-        return self.recommended or (self.last_stage if len({row.method for row in self.rows}) == 1 else "")
+        return self.recommended or (self.last_stage if len(set(self.methods)) == 1 else "")
 
     @property
     def recommendation(self) -> str:
@@ -338,26 +271,20 @@ class Results:
             return ""
         kept = method == EXACT and self.choice is not None and not self.choice.reranks
         order = f", which ranks as {self.base} does" if kept else ""
-        told = next((row.message for row in self.rows if row.method == AUTO), "") if self.base == AUTO else ""
+        told = next((row["message"] for row in self.rows if row["method"] == self.base == AUTO), "")
         how = told.partition(". ")[0]  # what is deployed, without what else there is to say
         return f"recommended: {method}{order}{f': {how}' if how else ''}"
 
     @property
-    def _names(self) -> list[str]:
-        """The methods with the recommended one marked, for tables that have others to tell it from."""
-        mark = self.recommended if len(self.rows) > 1 else ""
-        return [f"{row.method} *" if row.method == mark else row.method for row in self.rows]
-
-    @property
     def choice(self) -> Choice | None:
         """Whether the exact stage expects to gain on new lists; None where it was not to choose."""
-        found = next((row.choice for row in self.rows if row.choice is not None), None)
+        found = self._first("choice")
         return None if found is None else Choice.from_dict(found)
 
     @property
     def card(self) -> Card | None:
         """The card of the run; None without one."""
-        found = next((row.card for row in self.rows if row.card is not None), None)
+        found = self._first("card")
         return None if found is None else Card.from_dict(found)
 
     @property
@@ -374,7 +301,7 @@ class Results:
         if self.card is not None and self.card.ties == "average":
             notes.append(f"{CARD}: rows with equal totals count as in random order")
         notes += [self.note] if self.note else []
-        named = ((row.method if row.choice is None else best, row.message) for row in self.rows)
+        named = ((row["method"] if row["choice"] is None else best, row["message"]) for row in self.rows)
         notes += [f"{name}: {message}" for name, message in named if message]
         if not self.complete:
             notes.append("unfinished: run the same command again to go on")
@@ -382,37 +309,38 @@ class Results:
 
     @property
     def conclusions(self) -> list[str]:
-        """A line on what reranking did to the test statistic, and one where nothing was proven."""
-        rows = {row.method: row for row in self.rows}
-        proven = [text for row in self.rows for found in row.proven for text in found.sentences]
-        if EXACT not in rows:
-            return [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
-        lines, first, base = list[str](), self.statistics[0], self.base
-        before, after = (rows[name].test.get(first) if name in rows else None for name in (base, EXACT))
-        choice = self.choice
-        if (bound := rows[EXACT].constraints) is not None:
-            free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
-            if free is not None and before is not None:
-                lines.append(f"test {first}: {_change(free, before)} by fitting {self.base} under the constraints")
-        if choice is not None and not choice.reranks and before is not None:
-            lines.append(f"test {first}: {number(before)} in the order of {base}, which is kept (one split)")
-        elif before is not None and after is not None:
-            lines.append(f"test {first}: {_change(before, after)} by reranking {base} (one split)")
-        lines += self._caught(rows)
-        lines += [*(line for row in self.rows for line in demand_lines(row.demands)), *proven]
-        if choice is not None and choice.reranks and choice.list_gain is not None:
-            own, limit = rows[self.base].top, rows[EXACT].bound
+        """What reranking did to the test statistic, what came of demands, what was proven, a line each."""
+        rows = {row["method"]: row for row in self.rows}
+        exact, choice = rows.get(EXACT), self.choice
+        lines = [] if exact is None else [*self._of_reranking(rows, exact), *self._caught(rows, exact)]
+        lines += [line for row in self.rows for line in demand_lines(row["demands"])]
+        lines += [text for row in self.rows for found in proven_in(row) for text in found.sentences]
+        if exact is not None and choice is not None and choice.reranks and choice.list_gain is not None:
+            own, limit = rows[self.base]["top"], exact["bound"]
             most = "" if own is None or limit is None else f" (proven: at most {limit - own:+.3g})"
             lines.append(f"training list: the best weights gain {choice.list_gain:+.3g} {choice.statistic} there{most}")
-        if rows[EXACT].nothing_proven:
+        if exact is not None and is_unproven(exact):
             lines.append("bound: that of a perfect order, nothing is proven")
         return lines
 
-    def _caught(self, rows: Mapping[str, Row]) -> Iterator[str]:
+    def _of_reranking(self, rows: Mapping[str, Json], exact: Json) -> Iterator[str]:
+        """Yield what constraints and reranking did to the first statistic of the test set."""
+        first, base, after = self.statistics[0], self.base, exact["test"].get(self.statistics[0])
+        before = rows[base]["test"].get(first) if base in rows else None
+        if (bound := exact["constraints"]) is not None:
+            free, before, base = before, bound["base"]["test"].get(first), f"{base} under the constraints"
+            if free is not None and before is not None:
+                yield f"test {first}: {_change(free, before)} by fitting {self.base} under the constraints"
+        if self.choice is not None and not self.choice.reranks and before is not None:
+            yield f"test {first}: {number(before)} in the order of {base}, which is kept (one split)"
+        elif before is not None and after is not None:
+            yield f"test {first}: {_change(before, after)} by reranking {base} (one split)"
+
+    def _caught(self, rows: Mapping[str, Json], exact: Json) -> Iterator[str]:
         """Yield a line on what those find who act on the first K rows of the test set, before and after reranking."""
-        before, after = (rows[name].first_k if name in rows else None for name in (self.base, EXACT))
-        if EXACT in rows and (bound := rows[EXACT].constraints) is not None:
-            before = bound["first_k"]
+        before, after = rows[self.base]["first_k"] if self.base in rows else None, exact["first_k"]
+        if exact["constraints"] is not None:
+            before = exact["constraints"]["first_k"]
         if before is None or after is None or (self.choice is not None and not self.choice.reranks):
             return
         where = "rows of each query, on average" if self.by_query else "rows of the test set"
@@ -450,35 +378,66 @@ def _change(before: float, after: float) -> str:
 
 
 def tables(results: Results) -> dict[str, Columns]:
-    """Return the columns as two tables that fit a page: the first statistic, and the others if any."""
+    """Return headings and cells of tables that fit a page, by title; empty columns are left out.
+
+    The first table has the methods, with the first statistic. Others have what the first K rows hold, the periods of
+    the test set as the last stage ranks them, and the other statistics.
+    """
     first, *others = results.statistics
-    own = [pair for pair in results.columns(others) if pair[0].startswith(("method", "train ", "test "))]
-    found = {"methods": results.columns([first])}
+    mark = results.recommended if len(results.rows) > 1 else ""
+    names: Columns = [("method", [f"{name} *" if name == mark else name for name in results.methods])]
+
+    def cells(key: str, form: str | None = None) -> list[str]:
+        return [number(row[key], form) for row in results.rows]
+
+    def reached(names: Sequence[str]) -> Columns:
+        each = ((part, name) for name in names for part in _PARTS)
+        return [(f"{part} {name}", [number(row[part].get(name)) for row in results.rows]) for part, name in each]
+
+    methods = [*names, ("convex loss", cells("loss", "{:.5g}")), ("distance to optimum", cells("excess", "{:.1e}"))]
+    methods += [*reached([first]), ("validation", cells("validation"))]
+    methods.append((f"{results.on_list or first} on list", cells("top")))
+    if results.priced or results.choice is not None:
+        methods.append(("objective" if results.priced else "best on list", cells("objective")))
+    gaps = [NOTHING_PROVEN if is_unproven(row) else number(row["gap"], "{:.2%}") for row in results.rows]
+    methods += [("bound", cells("bound")), ("gap", gaps), ("status", list(map(_ending, results.rows)))]
+    methods.append(("seconds", cells("seconds", "{:.1f}")))
+    found = {"methods": methods}
     if results.k is not None:
         each = " of each query, on average," if results.by_query else ""
-        found[f"the first {results.k} rows{each} of the test set"] = results.first_rows()
-    if any(row.periods for row in results.rows):
-        found[f"test periods, each ranked as a list by {results.last_stage}"] = results.by_period()
-    return found | ({"other statistics": own} if others else {})
+        columns = list(names)
+        for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
+            values = [None if row["first_k"] is None else row["first_k"][part][name] for row in results.rows]
+            heading = name if part == "test" else f"{part} {name}"
+            columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
+        found[f"the first {results.k} rows{each} of the test set"] = columns
+    if periods := next((row["periods"] for row in results.rows if row["method"] == results.last_stage), None):
+        columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
+        columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))
+        columns += [(name, [number(one.get(name), form) for one in periods]) for name, form in _FIRST_K.items()]
+        columns.append((first, [number(one["statistics"][first]) for one in periods]))
+        found[f"test periods, each ranked as a list by {results.last_stage}"] = columns
+    found |= {"other statistics": [*names, *reached(others)]} if others else {}
+    return {title: [(heading, texts) for heading, texts in columns if any(texts)] for title, columns in found.items()}
 
 
 def rich_tables(results: Results, width: int) -> list[RenderableType]:
     """Return the tables and their texts for a terminal."""
-    methods, *others = tables(results).items()
+
+    def shown(columns: Columns, title: str) -> Iterator[Table]:
+        return stacked_tables(columns, title, width, left=("method", "status"), bold=f"{EXACT} *")
+
+    (_, methods), *others = tables(results).items()
     return [
         *([Text(results.recommendation, style="bold")] if results.recommendation else []),
         *([Text(results.answer, style="bold")] if results.answer else []),
         *([] if results.choice is None else [Text(str(results.choice))]),
-        *_shown(methods[1], f"run {results.name}", width),
+        *shown(methods, f"run {results.name}"),
         *([Text(results.caption, style="italic dim")] if results.caption else []),
-        *(table for title, columns in others for table in _shown(columns, title, width)),
+        *(table for title, columns in others for table in shown(columns, title)),
         *map(Text, results.conclusions),
         *([] if results.card is None else [Text(f"\n{results.card}")]),
     ]
-
-
-def _shown(columns: Columns, title: str, width: int) -> Iterator[Table]:
-    return stacked_tables(columns, title, width, left=("method", "status"), bold=f"{EXACT} *")
 
 
 def markdown_tables(results: Results) -> dict[str, str]:
@@ -489,9 +448,8 @@ def markdown_tables(results: Results) -> dict[str, str]:
         texts[title] = markdown_table(headings, zip(*(cells for _, cells in columns), strict=True))
     first = [f"**{text}**" for text in (results.recommendation, results.answer) if text]
     first += [] if results.choice is None else [str(results.choice)]
-    texts["methods"] = "\n\n".join([*first, texts["methods"]])
     lines = [*results.caption.splitlines(), *results.conclusions]
-    texts["methods"] += "\n\n" + "".join(f"{line}\n\n" for line in lines)
+    texts["methods"] = "\n\n".join([*first, texts["methods"]]) + "\n\n" + "".join(f"{line}\n\n" for line in lines)
     return texts | ({} if results.card is None else {CARD: results.card.to_markdown()})
 
 
@@ -509,16 +467,14 @@ def _frame(results: Results, dtype: type | None = None) -> pd.DataFrame:
     """Return the rows with every value in a column of its own."""
     import pandas as pd
 
-    flat: list[Json] = [{} for _ in results.rows]
-    for line, row in zip(flat, results.rows, strict=True):
-        for key, value in (asdict(row) | {"status": row.ending}).items():
-            if key in ("train", "test"):
-                line |= {f"{key} {name}": v for name, v in value.items()}
-            elif key == "first_k":
-                for part, found in (value or {}).items():
-                    line |= {f"{part} {name}@{found['k']}": v for name, v in found.items() if name in _FIRST_K}
-            elif key not in ("weights", "choice", "card", "periods", "demands", "ranges", "front"):
-                line[key] = value
+    flat: list[Json] = []
+    for row in results.rows:
+        line: Json = {"method": row["method"], "status": _ending(row), "seconds": row["seconds"]}
+        line |= {f"{part} {name}": value for part in _PARTS for name, value in row[part].items()}
+        line |= {name: row[name] for name in _NUMBERS}
+        for part, found in (row["first_k"] or {}).items():
+            line |= {f"{part} {name}@{found['k']}": value for name, value in found.items() if name in _FIRST_K}
+        flat.append(line | {"constraints": row["constraints"], "message": row["message"]})
     return pd.DataFrame(flat, columns=None if flat else ["method"], dtype=dtype)
 
 
@@ -529,8 +485,7 @@ def read_results(folder: RunFolder) -> Results | None:
     if value is None:
         return None
     with reading(path):
-        known = {f.name: value[f.name] for f in fields(Results) if f.name in value}
-        rows = TypeAdapter(tuple[Row, ...]).validate_python(value["rows"])
-        results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": rows})
+        known = {one.name: value[one.name] for one in fields(Results) if one.name in value}
+        results = Results(**{**known, "statistics": tuple(value["statistics"]), "rows": tuple(value["rows"])})
         rich_tables(results, 80)  # which takes everything apart that the file holds
         return results

@@ -51,8 +51,13 @@ def open_pool(jobs: int, threads: int) -> Iterator[Answers]:
     def answers(folder: Path, cells: Sequence[Cell]) -> Iterator[tuple[Cell, Json | str]]:
         finished: queue.SimpleQueue[concurrent.futures.Future[Json | str]] = queue.SimpleQueue()
         try:
-            with _signals_masked():  # processes started here inherit it: the first process alone hears Ctrl-C
+            # processes that are started with signals masked never hear Ctrl-C: the first process alone does
+            resource_tracker.ensure_running()  # else started with them, and lets signals through again
+            masked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+            try:
                 futures = {executor.submit(answer, folder, cell, threads): cell for cell in cells}
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, masked)
             for future in futures:
                 future.add_done_callback(finished.put)
             for _ in futures:
@@ -81,17 +86,6 @@ def open_pool(jobs: int, threads: int) -> Iterator[Answers]:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(process.pid, signal.SIGKILL)
             executor.shutdown(wait=True)
-
-
-@contextlib.contextmanager
-def _signals_masked() -> Iterator[None]:
-    """Return a context in which Ctrl-C and SIGTERM wait; in processes started there they wait for ever."""
-    resource_tracker.ensure_running()  # else started with the first process, and lets signals through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with(parent: int) -> None:
