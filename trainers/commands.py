@@ -160,7 +160,7 @@ def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Con
     from ltr.files import missing_file
     from trainers.config import parse_config
     from trainers.config.experiment import config_tree
-    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
+    from trainers.config.toml_text import merged, unflat
     from trainers.ranking import checked_name
 
     table: Path = arguments.table
@@ -170,9 +170,7 @@ def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Con
         tree = merged(config_tree(table), unflat(given))
     else:
         tree = {"name": checked_name(table.stem), **unflat({"data.path": str(table.absolute()), **given})}
-    tree, overridden, findings = apply_overrides(tree, arguments.overrides)
-    make_absolute(tree.get("data"), Path())
-    config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
+    config = parse_config(tree, arguments.overrides, source="ltr rank")
     config.data.check_files([config.answer.new])
     return config
 
@@ -493,7 +491,6 @@ def card(arguments: argparse.Namespace) -> None:
     """
     from ltr.data import DataError, TableError
     from trainers.config import parse_config
-    from trainers.config.toml_text import apply_overrides
     from trainers.files import writing
     from trainers.task.raw import read_labelled
 
@@ -507,8 +504,7 @@ def card(arguments: argparse.Namespace) -> None:
         arguments.statistic = named if arguments.time_to_event is None else "c_index"
     options = ("statistic", "max_questions", "demands", "time_limit")
     tree["card"] = {name: getattr(arguments, name) for name in options}
-    tree, given, findings = apply_overrides(tree, arguments.overrides)
-    config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
+    config = parse_config(tree, arguments.overrides, source="ltr card")
     config.data.check_files()
     try:
         table = read_labelled(config.data)

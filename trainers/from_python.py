@@ -122,7 +122,7 @@ def tune(
     tree, frames, source = _given(config, data, test, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
-        search = check_tuning(tree, section, source)
+        search = check_tuning({**tree, TUNE: section}, source=source)
         own = _read(search.config, frames)
         tuning = run_tuning(search, search.config.folder, source=own, fresh=fresh, display=display)
         if temporary:

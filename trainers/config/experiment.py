@@ -34,7 +34,7 @@ from trainers.config.sections import (
     is_code,
     option,
 )
-from trainers.config.toml_text import apply_overrides, dump_toml, make_absolute, read_experiment
+from trainers.config.toml_text import apply_overrides, dump_toml, read_experiment
 
 EXACT = "exact"
 """Name of the exact stage among the methods of a run."""
@@ -173,48 +173,36 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> Config:
     it is given as an override. Losses and estimators that it names by import path are imported to be checked, except
     within `ltr.checks.trusting` (False). A `ConfigError` has everything that is wrong.
     """
-    path = Path(path)
-    tree, given, findings = apply_overrides(config_tree(path), overrides)
-    make_absolute(tree.get("data"), Path())
-    return parse_config(tree, source=str(path), overrides=given, findings=findings)
+    return parse_config(config_tree(Path(path)), overrides, source=str(path))
 
 
 def config_tree(path: Path) -> dict[str, Any]:
     """Return the tree of an experiment's TOML file, with the name that it has by its file."""
-    tree = dict(read_experiment(path))
+    tree = read_experiment(path)
     if "grid" in tree:
         raise ConfigError(str(path), [Finding("grid", "makes this the config of a sweep: `ltr sweep` takes it")])
-    tree.setdefault("name", path.stem)
-    return tree
+    return {"name": path.stem, **tree}
 
 
-def parse_config(
-    tree: Mapping[str, Any],
-    *,
-    source: str = "config",
-    overrides: Mapping[str, str] | None = None,
-    findings: Iterable[Finding] = (),
-) -> Config:
-    """Check a tree of tables field by field, then across fields, and return its config.
+def parse_config(tree: Mapping[str, Any], overrides: Iterable[str] = (), *, source: str = "config") -> Config:
+    """Apply overrides to a tree of tables, check it field by field, then across fields, and return its config.
 
-    A `ConfigError` names all fields that are wrong by themselves; if there are none, all that do not go together. It
-    names the `source`, says which dotted paths were `overrides`, and begins with earlier `findings`.
+    A `ConfigError`, which names the `source`, has all fields that are wrong by themselves; if there are none, all that
+    do not go together.
 
     Examples:
-        >>> parse_config({"name": "x", "data": {"name": "gaussians"}, "exact": {"top_k": 20}}).exact.top_k
+        >>> parse_config({"name": "x", "data": {"name": "gaussians"}}, ["exact.top_k=20"]).exact.top_k
         20
     """
-    overrides = overrides or {}
-    tree = {key: value for key, value in tree.items() if key != TUNE}
+    tree, given, found = apply_overrides(tree, overrides)
+    tree.pop(TUNE, None)
     if isinstance(card := tree.get(CARD), Mapping):
-        tree = {**tree, CARD: {"enabled": True, **card}}
+        tree[CARD] = {"enabled": True, **card}
     try:
         config = Config.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(source, [*findings, *findings_of(error, Config, overrides)]) from None
-    found = [*findings]
-    for one in config.clashes():
-        found.append(replace(one, from_command_line=one.path.split("[")[0] in overrides))
+        raise ConfigError(source, [*found, *findings_of(error, Config, given)]) from None
+    found += [replace(one, from_command_line=one.path.split("[")[0] in given) for one in config.clashes()]
     if found:
         raise ConfigError(source, found)
     return config
@@ -239,14 +227,31 @@ def free_keys() -> frozenset[str]:
     return frozenset(key for key, field in _fields_of(Config) if field.json_schema_extra == FREE)
 
 
-def rule_of_unknown(key: str, others: Iterable[str] = ()) -> str | None:
-    """Return why a dotted text is no key of an experiment, with the nearest one, also among others; None for a key."""
-    keys = [known for known, _ in _fields_of(Config)]
-    if key in keys:
-        return None
-    if any(known.startswith(f"{key}.") for known in keys):
-        return "is a section: name its keys"
-    return f"unknown key{nearest(key, (*keys, *others))}"
+def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield what the keys of a tree hold by dotted key; tables are values of known keys, and ranges of any key."""
+    for key, value in tree.items():
+        path = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value and path not in _keys() and not set(value) & {"low", "high"}:
+            yield from leaves(value, f"{path}.")
+        else:
+            yield path, value
+
+
+def why_not(key: str, refused: Mapping[str, str], others: Iterable[str] = ()) -> str | None:
+    """Return why a key is none of an experiment, nearest to one of `others`, too, or why it is `refused`; else None.
+
+    `refused` has rules by dotted key or section.
+    """
+    if key not in (keys := _keys()):
+        if any(known.startswith(f"{key}.") for known in keys):
+            return "is a section: name its keys"
+        return f"unknown key{nearest(key, (*keys, *others))}"
+    return refused.get(key.partition(".")[0]) or refused.get(key)
+
+
+@functools.cache
+def _keys() -> tuple[str, ...]:
+    return tuple(key for key, _ in _fields_of(Config))
 
 
 def _fields_of(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
