@@ -23,9 +23,8 @@ from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
 MODULES = (
-    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact"),
-    *("bench_gbdt", "bench_losses", "bench_metrics", "bench_neural", "bench_promises", "bench_scaling", "bench_size"),
-    *("bench_survival", "bench_times", "bench_uplift"),
+    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact", "bench_gbdt", "bench_neural"),
+    *("bench_promises", "bench_scaling", "bench_size", "bench_speed", "bench_survival", "bench_times", "bench_uplift"),
 )
 
 Cells = dict[tuple[str, ...], str]
