@@ -22,10 +22,7 @@ from pathlib import Path
 from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
-MODULES = (
-    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact", "bench_gbdt", "bench_neural"),
-    *("bench_promises", "bench_scaling", "bench_size", "bench_speed", "bench_survival", "bench_times", "bench_uplift"),
-)
+MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py")))
 
 Cells = dict[tuple[str, ...], str]
 """The cells of tables by the texts that begin their row and the heading of their column."""
