@@ -24,7 +24,7 @@ from trainers.display import Display
 from trainers.ranking import NEW, Ranking, checked_name, rank_given, read_given
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
-from trainers.task.data import PATHS, Source, as_pandas, read_source
+from trainers.task.data import PATHS, as_pandas, read_source
 from trainers.tuning import Tuning, run_tuning
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def experiment(
     tree, frames, source = _given(config, data, test, overrides)
     with _placed(tree, folder) as temporary, _display(progress) as display:
         config = parse_config(tree, source=source)
-        results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
+        given = read_source(config.data, frames) if frames else None
+        results = run_experiment(config, fresh=fresh, display=display, source=given)
         if temporary:
             weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
     return results
@@ -123,8 +124,8 @@ def tune(
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
         search = check_tuning({**tree, TUNE: section}, source=source)
-        own = _read(search.config, frames)
-        tuning = run_tuning(search, search.config.folder, source=own, fresh=fresh, display=display)
+        given = read_source(search.config.data, frames) if frames else None
+        tuning = run_tuning(search, search.config.folder, source=given, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
     return tuning
@@ -250,11 +251,6 @@ def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix:
     yield ""
 
 
-def _read(config: Config, frames: Mapping[str, pd.DataFrame]) -> Source | None:
-    """Return the data of a config whose tables are in memory; None where they are in files."""
-    return read_source(config.data, frames) if frames else None
-
-
 def _display(progress: bool) -> Display:
     from rich.console import Console
 
@@ -268,22 +264,19 @@ def _given(
     overrides: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame], str]:
     """Return the tree of a config with all that was given beside it, its frames by key of the data, and its source."""
-    source, tree = "config", _tree(config)
-    if isinstance(config, str | os.PathLike):
-        source = os.fspath(config)
+    source = os.fspath(config) if isinstance(config, str | os.PathLike) else "config"
+    tree = _tree(config)
     if isinstance(data, Mapping):
         overrides, data = {"data": data, **overrides}, None
-    columns = {key: value for key, value in overrides.items() if key in _COLUMNS}
-    tree = merged(tree, _nested({key: value for key, value in overrides.items() if key not in columns}))
-    if not isinstance(tree.get("data", {}), Mapping):
-        raise ConfigError(source, [Finding("data", "must be a table of keys", tree["data"])])
-    section = dict(tree.get("data", {}))
-    if data is not None:
-        for key in ("name", *PATHS):  # these data come in their place
-            section.pop(key, None)
-        section["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
-    section |= {key: value for key, value in {"test_path": test, **columns}.items() if value is not None}
-    frames = {}
+    columns = {key: value for key, value in {"test_path": test, **overrides}.items() if key in (*_COLUMNS, "test_path")}
+    tree = merged(tree, _nested({key: value for key, value in overrides.items() if key not in _COLUMNS}))
+    if not isinstance(section := tree.get("data", {}), Mapping):
+        raise ConfigError(source, [Finding("data", "must be a table of keys", section)])
+    if data is not None:  # which comes in place of the data of the config
+        section = {key: value for key, value in section.items() if key not in ("name", *PATHS)}
+        columns["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
+    section = {**section, **{key: value for key, value in columns.items() if value is not None}}
+    frames: dict[str, pd.DataFrame] = {}
     for key in PATHS:
         value = section.get(key)
         if narwhals.dependencies.is_into_dataframe(value):
@@ -292,18 +285,15 @@ def _given(
         elif value is not None and not isinstance(value, str):
             rule = "must be a pandas or polars frame, or the path of a file"
             raise ConfigError(source, [Finding(f"data.{key}", rule, type(value).__name__)])
-    for key, value in section.items():
-        if frames and key in ("missing", "decimal") and value:
-            rule = "goes with files only: put the frame's cells right instead"
-            raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
-        if frames and key in PATHS and value is not None and key not in frames:
+    for key in ("missing", "decimal", *PATHS) if frames else ():
+        if key not in frames and (value := section.get(key)):
             rule = "must be a data frame, as the other sets are"
+            if key not in PATHS:
+                rule = "goes with files only: put the frame's cells right instead"
             raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
     if not frames:
         make_absolute(section, Path())
-    tree["data"] = section
-    tree.setdefault("name", "experiment")
-    return tree, frames, source
+    return {"name": "experiment", **tree, "data": section}, frames, source
 
 
 def _tree(config: Given) -> dict[str, Any]:
