@@ -14,11 +14,6 @@ package statsmodels, otherwise the name is that of `ltr.data.load`. `hit` is an 
 it, or in `drop`, are no features, rows with a missing value in the others are left out, and so are the first `skip`
 complete rows. `what` says what a hit is, `seen` whether options of `AutoRanker` were chosen on the table, on splits 0
 to 3 and 10 to 12, and `queries` whether there is a list for each query; otherwise all rows are one list.
-
-*Tables of the page.* The value of a ranker on a table is its mean over splits of the difference to logistic regression,
-in percent of the DCG of logistic regression (of LightGBM lambdarank with queries), or in hits. Summaries are means over
-tables, with 95 % intervals by `DRAWS` bootstrap samples of the tables. A ranker is *shown* to be below or above the
-baseline on a table where the one-sided paired t-test over splits has p < `LEVEL`, corrected for splits that share rows.
 """
 
 from __future__ import annotations

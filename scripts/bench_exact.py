@@ -32,12 +32,7 @@ _FIRST, _LEAST = 1e-2, 1e-2  # seconds and percent where the axes of the plot be
 
 
 def problem_of(data: str, top: str) -> RerankProblem:
-    """Return the problem of a list.
-
-    Args:
-        data: a name of `ltr.data.dataset_names`.
-        top: the length K, ``"full"`` for the training set; for `QUERIES` the number of queries.
-    """
+    """Return the problem of the first `top` rows, or of so many queries of `QUERIES`; `LONGEST` is the whole set."""
     found = load(data)
     if data == QUERIES:
         rows = found.qid < int(top)

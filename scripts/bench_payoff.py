@@ -4,13 +4,8 @@ A cell, one line of ``docs/payoff/cells.jsonl``, has the statistic and the lengt
 positives of both sets, the value on `train` and `test` for each ranker by name, the processor `seconds` of fits (base
 included), and the `choice` with the gain that it promised. `split` is a number, or "own" for the data set's own parts.
 
-The rankers are `base`, `chosen` (what the toolkit chooses), `full` (the linear scorer with the largest statistic on the
-training list), and the candidates: `+ 1` and `+ 2` (the base score and so many features, with the largest statistic)
-and `spread S` (central weights).
-
-A *gain* is the difference between two rankers on the test set of one split, in percent of the base's value there. It is
-*shown* where the paired t-test over the splits of a data set has p <= 0.05. Splits of one data set share rows, so that
-this test finds losses and gains more readily than it should.
+The page tells what rankers and gains are; `+ 1` and `+ 2` are the base score and so many features, `spread S` central
+weights.
 """
 
 from __future__ import annotations

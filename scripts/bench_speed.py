@@ -53,11 +53,7 @@ def timed(call: Call | None) -> Json:
 
 
 def checked(records: list[Json], tolerance: Mapping[str, float]) -> list[Json]:
-    """Return the records with a value of what has one of ours.
-
-    Raises:
-        SystemExit: a form's value differs from ours: speeds cannot be compared if the answers differ.
-    """
+    """Return the records of what has a value of ours; SystemExit where another form's value differs from it."""
     ours = {(r["what"], *r["shape"]): r["value"] for r in records if r["form"] == OURS}
     kept = [r for r in records if "value" in r and (r["what"], *r["shape"]) in ours]
     for r in kept:

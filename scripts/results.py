@@ -39,9 +39,7 @@ def benches() -> dict[str, Bench]:
 def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tuple[Cells, dict[tuple[str, ...], int]]:
     """Return the cells of all Markdown tables, and how many columns lead the rows of each, by its sorted headings.
 
-    Args:
-        text: the tables, with other lines between them.
-        leading: that number for tables with the same headings; by default it is read from the line below them.
+    `leading` is that number for tables with the same headings; by default it is read from the line below them.
     """
     found: Cells = {}
     counts = dict(leading or {})
