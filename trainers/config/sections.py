@@ -488,16 +488,13 @@ class BaselinesConfig(Section):
     @property
     def estimators(self) -> dict[str, EstimatorName]:
         """Estimators of other libraries by the names of their methods."""
-        return {name.short: name for name in map(estimator_name, self._paths)}
+        paths = (estimator_name(text) for text in self.methods if text not in BASELINES)
+        return {path.short: path for path in paths}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the methods: the baselines' own, and those of estimators without the module."""
         return tuple(text if text in BASELINES else estimator_name(text).short for text in self.methods)
-
-    @property
-    def _paths(self) -> tuple[str, ...]:
-        return tuple(text for text in self.methods if text not in BASELINES)
 
 
 _BaseScore = Annotated[

@@ -473,8 +473,8 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     `parts` are the rows of both sets, where they are of one table.
     """
     names = [name for name in table.kinds if name in other.kinds]
-    if parts is not None and not _tells_rows_apart(table, names):
-        return None
+    if parts is not None and not any(table.columns[name].different > 0.25 * len(table.y) for name in names):
+        return None  # rows of few values are alike by chance
     sets: Sequence[IntArray | slice] = (slice(None), slice(None)) if parts is None else parts
     found = [_hashes(one, names, rows) for one, rows in zip((table, other), sets, strict=True)]
     repeats = np.flatnonzero(np.isin(found[1], found[0]))
@@ -485,11 +485,6 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
     rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too ({shown})"
     return f"{rule}: results on them say nothing about new rows"
-
-
-def _tells_rows_apart(table: Table, names: Sequence[str]) -> bool:
-    """Return whether some column has many different values: rows of few values are alike by chance."""
-    return any(table.columns[name].different > 0.25 * len(table.y) for name in names)
 
 
 def _hashes(table: Table, names: Sequence[str], rows: IntArray | slice) -> NDArray[np.uint64]:

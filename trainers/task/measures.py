@@ -59,12 +59,13 @@ class Task:
 
     def scores_of(self, ranker: Ranker) -> Scores:
         """Return a ranker's scores of both sets."""
-        return Scores(*(self._scores_of_part(ranker, part) for _, part in self.split.parts))
-
-    def _scores_of_part(self, ranker: Ranker, part: Part) -> FloatArray:
-        rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
         by_list = isinstance(ranker, SurrogateRanker | EstimatorRanker)  # some score a row by its list
-        return ranker.decision_function(rows, *([part.qid] if by_list else []))
+
+        def of(part: Part) -> FloatArray:
+            rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
+            return ranker.decision_function(rows, *([part.qid] if by_list else []))
+
+        return Scores(of(self.split.train), of(self.split.test))
 
     def rows_of(self, part: Part) -> pd.DataFrame:
         """Return the features of a set as a frame, which rankers read by name."""
