@@ -50,8 +50,7 @@ def experiment(
 ) -> Results:
     """Run the experiment of a config, as ``ltr run`` does, and return its results with frames and fitted rankers.
 
-    What is finished in the folder is not computed again: the same call continues an interrupted run. Ctrl-C returns
-    the results so far, with ``complete`` False.
+    The same call continues an interrupted run. Ctrl-C returns the results so far, with ``complete`` False.
 
     Args:
         config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`.
@@ -164,19 +163,16 @@ def rank(
         today: column of the scores in use today, larger first, to compare with.
         new: the rows to rank, a frame or the path of a file.
         id: column that names a row; found by its values, or the index of a frame, when left out.
-        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names;
-            ``"auto"`` takes those that suit the table.
+        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names.
         signs: ``"+"`` or ``"-"`` for columns as which the score must not fall, or not rise.
-        required: columns that must be used.
-        forbidden: columns that must not be used, with their missing values and all texts of a text column.
+        required, forbidden: columns that must be used, and such that must not, with all their features.
         constraints: linear constraints on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
         max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
             `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
-        demands: demands on the list, such as ``"share(sex = F) @50 >= 0.4"`` (`ltr.list_demands`), which the list of
-            the labelled rows meets; they may name columns that are dropped.
+        demands: demands on the list of the labelled rows, such as ``"share(sex = F) @50 >= 0.4"``
+            (`ltr.list_demands`); they may name columns that are dropped.
         new_values: whether most rows to rank may have texts in a column that no labelled row had.
-        price: whether to fit without these constraints, too, and state what they cost in hits; None does so up to
-            2,000 labelled rows.
+        price: whether to state what constraints cost in hits, by a second fit; by default up to 2,000 labelled rows.
         seed: seed of what is drawn at random.
         folder: folder to write page, list, ranker and config into; nothing is written when left out.
         progress: whether to show progress on stderr.

@@ -62,11 +62,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
-    """Return the arguments of a command line; None, with the help printed, where it names no command.
-
-    Raises:
-        SystemExit: arguments that are wrong, or --help and --version.
-    """
+    """Return the arguments of a command line, None after help where it names no command, or raise SystemExit."""
     parser = parser_of_ltr()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line can go on
         _complete(parser)

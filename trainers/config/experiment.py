@@ -238,10 +238,7 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def why_not(key: str, refused: Mapping[str, str], others: Iterable[str] = ()) -> str | None:
-    """Return why a key is none of an experiment, nearest to one of `others`, too, or why it is `refused`; else None.
-
-    `refused` has rules by dotted key or section.
-    """
+    """Return why a key does not exist, in an experiment or among `others`, or is `refused` with its section; else None."""
     if key not in (keys := _keys()):
         if any(known.startswith(f"{key}.") for known in keys):
             return "is a section: name its keys"

@@ -1,20 +1,4 @@
-"""The config of a sweep: grids of experiments, read from TOML.
-
-::
-
-    name = "paper"                      # of the folder runs/paper; the file's name when left out
-
-    [[grid]]
-    name = "methods"                    # grids of one name make one table of the report
-    experiments = ["uis.toml", "pima.toml"]
-    splits = 10                         # seeds 0 to 9; or a list of seeds
-    methods = ["rankboost", "exact"]    # all of the experiment when left out
-    recentre = "l2"                     # also measure the exact stage's weights after recentring
-    [grid.set]
-    exact.margin = 1e-5                 # any key of an experiment
-    [grid.vary]
-    exact.top_k = [50, 100, "full"]     # every combination is a variant
-"""
+"""The config of a sweep: grids of experiments, read from TOML; `docs/experiments.md` shows one."""
 
 from __future__ import annotations
 
@@ -174,8 +158,7 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> Sweep:
 def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:
     """Return keys with their defaults and meanings, those of an experiment and, under titles, of sweeps and searches.
 
-    `wanted` are sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty. A `ConfigError` names
-    those that there are not.
+    `wanted` are sections, such as ``exact``, or keys; all when empty. A `ConfigError` names those that do not exist.
     """
     tables = {
         "": list(describe_keys()),

@@ -1,13 +1,4 @@
-"""The section ``[tune]`` of an experiment's config: ranges of keys, and how they are searched.
-
-::
-
-    [tune]
-    trials = 30
-    surrogate.l2 = {low = 1e-4, high = 10, log = true}
-    surrogate.losses = ["ranknet", "hinge"]            # one of these
-    exact.top_k = {low = 20, high = 100, step = 20}
-"""
+"""The section ``[tune]`` of an experiment's config: ranges of keys, and how they are searched."""
 
 from __future__ import annotations
 

@@ -137,8 +137,7 @@ class Source(NamedTuple):
 def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
     """Read the data that a config's section describes; `frames` are tables in memory by the key of their file.
 
-    Raises:
-        DataError: data that cannot be read; a `TableError` has everything that keeps the user's table from being used.
+    A `DataError` says what cannot be read, a `TableError` everything that keeps the user's table from being used.
     """
     if options.time_to_event is not None or options.treatment is not None:
         role = "treatment" if options.time_to_event is None else "time_to_event"
@@ -272,9 +271,8 @@ def _inner_rows(
 ) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield inner splits of a training set: their names, the rows to learn from, and those held out.
 
-    With times these are the last `count` blocks of the rows, each of that share, or of so much less that as many rows
-    are before all of them, each held out for what learned from all rows before it. Moments are not divided, so there
-    may be fewer.
+    With times these are the last `count` blocks of the rows, each of that share, or of as much as is before all of
+    them; all rows before a block learn. Moments are not divided, so there may be fewer.
     """
     from ltr.fitting import held_out
     from ltr.fitting.validation import nothing_to_rank
@@ -300,10 +298,7 @@ def _inner_rows(
 
 
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
-    """Return the rows of the training set and those of the test set.
-
-    With times, the earliest rows and the last ones; otherwise whole groups or queries where there are any, at random.
-    """
+    """Return the rows of the training set and those of the test set."""
     y, qid = data.y, data.qid
     times = data.times if isinstance(data, Table) else None
     groups = data.group_numbers if isinstance(data, Table) and times is None else None
