@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.stopping import StopFlag, complain
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ def run(arguments: argparse.Namespace) -> int:
     unfinished run. Any key of the config can be set; ltr options lists them.
     """
     from trainers.config import load_config
-    from trainers.files import RunError
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
@@ -314,7 +314,6 @@ def _find_run(arguments: argparse.Namespace) -> RunFolder:
 
 
 def _results_of(folder: RunFolder) -> Results:
-    from trainers.files import RunError
     from trainers.run.results import read_results
 
     results = read_results(folder)
@@ -399,8 +398,6 @@ def explain(arguments: argparse.Namespace) -> None:
 
 def _write_csv(rows: str, output: Path | None) -> None:
     """Write rows to a file, or to stdout."""
-    from trainers.files import remove_leftovers, write_atomic, writing
-
     if output is None:
         sys.stdout.write(rows)
         return
@@ -441,7 +438,6 @@ def check(arguments: argparse.Namespace) -> int:
     _load(arguments, "trainers.own_table", "pandas")
 
     from trainers.config import load_config
-    from trainers.files import RunError
     from trainers.own_table import check_table, rich_check
 
     if arguments.table.suffix == ".toml":
@@ -491,7 +487,6 @@ def card(arguments: argparse.Namespace) -> None:
     """
     from trainers.config import parse_config
     from trainers.config.toml_text import merged, unflat
-    from trainers.files import writing
     from trainers.task.raw import read_labelled
 
     given = {"name": "card", "data.path": str(arguments.table), **_keys_given(arguments)}
@@ -559,8 +554,6 @@ def verify(arguments: argparse.Namespace) -> int:
     A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are checked
     in exact arithmetic. python ltr/verify does the same where nothing but Python is installed.
     """
-    from trainers.files import RunError
-
     if Path(arguments.file).is_dir():
         raise RunError(f"{arguments.file}: is a folder; give the certificate.json in it, of a method or card")
     _load(arguments, "ltr.verify")

@@ -238,7 +238,7 @@ def leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def why_not(key: str, refused: Mapping[str, str], others: Iterable[str] = ()) -> str | None:
-    """Return why a key does not exist, in an experiment or among `others`, or is `refused` with its section; else None."""
+    """Return why a key cannot be given, unknown also among `others` or `refused`, maybe with its section; else None."""
     if key not in (keys := _keys()):
         if any(known.startswith(f"{key}.") for known in keys):
             return "is a section: name its keys"
