@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
 
-_Options, _Table = TypeVar("_Options"), TypeVar("_Table")
+_Options = TypeVar("_Options")
+_Table = TypeVar("_Table")
 # libraries that reading data imports late: Ctrl-C is best handled between imports
 _DATA = ("pandas", "sklearn.datasets")
 _FITTING = (*_DATA, "sklearn.linear_model", "trainers.display")
@@ -160,8 +161,7 @@ def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Con
     """Return the config of a table, or of a config file, with what is given beside it."""
     from ltr.data import DataError
     from ltr.files import missing_file
-    from trainers.config import parse_config
-    from trainers.config.experiment import config_tree
+    from trainers.config import config_tree, parse_config
     from trainers.config.toml_text import merged, unflat
     from trainers.ranking import checked_name
 

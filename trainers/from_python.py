@@ -15,9 +15,8 @@ import narwhals.stable.v2 as narwhals
 import numpy as np
 
 from ltr.data.table_files import FRAME
-from trainers.config import Config, parse_config
+from trainers.config import TUNE, Config, config_tree, parse_config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.experiment import TUNE, config_tree
 from trainers.config.toml_text import make_absolute, merged, unflat
 from trainers.config.tuning import check_tuning
 from trainers.display import Display

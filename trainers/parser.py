@@ -186,7 +186,7 @@ def parser_of_ltr() -> _Parser:
         command.set_defaults(parser=command, act=act)
         for argument in shared:
             flags = [*filter(None, [_SHORT.get(argument)]), argument]
-            key = {"dest": f"data.{argument[2:]}"} if argument in _ROLES else {}
+            key: dict[str, Any] = {"dest": f"data.{argument[2:]}"} if argument in _ROLES else {}
             command.add_argument(*flags, **_SHARED[argument], **key)
         return command.add_argument
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, ValidationError
 
 from ltr.checks import is_whole, nearest
+from trainers.config import Config, describe_keys, free_keys, leaves, parse_config, why_not
 from trainers.config.errors import ConfigError, Finding, findings_of
-from trainers.config.experiment import Config, describe_keys, free_keys, leaves, parse_config, why_not
 from trainers.config.sections import DataConfig, FileName, Section, checked, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 from trainers.config.tuning import TuneConfig

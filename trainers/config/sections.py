@@ -712,19 +712,14 @@ class CardConfig(Section):
             )
             return
         length = RankStatistic.parse(self.statistic).length
-        wrong = list(
-            self.broken(
-                ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
-                (
-                    "max_questions",
-                    self.max_questions > MOST_QUESTIONS,
-                    f"must be <= {MOST_QUESTIONS} for a rank statistic",
-                ),
-                ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
-            )
-        )
+        many = self.max_questions > MOST_QUESTIONS
+        wrong = [*self.broken(
+            ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
+            ("max_questions", many, f"must be <= {MOST_QUESTIONS} for a rank statistic"),
+            ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
+        )]  # fmt: skip
+        yield from wrong
         if wrong:
-            yield from wrong
             return
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import StrictInt, StrictStr, ValidationError
 
+from trainers.config import EXACT, TUNE, Config, config_tree, free_keys, leaves, parse_config, why_not
 from trainers.config.errors import ConfigError, Finding, findings_of
-from trainers.config.experiment import EXACT, TUNE, Config, config_tree, free_keys, leaves, parse_config, why_not
 from trainers.config.sections import Section, Seed, Statistic, checked, option
 from trainers.config.toml_text import apply_overrides, merged, unflat
 
