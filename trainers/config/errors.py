@@ -76,6 +76,7 @@ _RULES = {
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
+    "dict_type": "must be a table of keys",
     "model_type": "must be a table of keys",
     "model_attributes_type": "must be a table of keys",
     "greater_than": "must be > {gt:.10g}",
