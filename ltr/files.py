@@ -135,10 +135,7 @@ def check_size(size: float) -> None:
 
 
 def json_text(value: Any) -> str:  # noqa: ANN401 (any JSON)
-    """Return JSON with an entry on each line, and each innermost list or object, or object of one list, on one line.
-
-    Raises ValueError for a number that is not finite.
-    """
+    """Return finite JSON with an entry on each line, and each innermost list or object, or one of one list, on one."""
     text = json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False)
     # texts are safe: JSON escapes their line breaks
     text = _INNERMOST.sub(lambda found: _BREAK.sub(" ", _EDGE.sub("", found[0])), text)

@@ -40,30 +40,18 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Bench:
-    """A benchmark or a study.
+    """A benchmark or a study."""
 
-    Attributes:
-        name: its name on the command line.
-        page: the page in docs/ with places for its tables.
-        requests: everything to measure.
-        quick: values of some fields, for a few requests that are measured in little time.
-        measure: takes the fields of a request as keywords and returns what came, in a process of one thread, or of as
-            many as the field ``threads`` says.
-        tables: makes tables of the records, by name.
-        alone: whether each measurement has a process of its own, with no other beside it, for times and memory.
-        figures: draws the records into a folder.
-        kept: file of the records that the page is made of.
-    """
-
-    name: str
-    page: str
-    requests: Sequence[Json]
-    quick: Mapping[str, Sequence[str]]
+    name: str  # its name on the command line
+    page: str  # the page in docs/ with places for its tables
+    requests: Sequence[Json]  # everything to measure
+    quick: Mapping[str, Sequence[str]]  # values of some fields, for a few requests that take little time
+    # takes the fields of a request, and returns what came, in a process of one thread, or of its field `threads`
     measure: Callable[..., Json]
-    tables: Callable[[list[Json]], Mapping[str, str]]
-    alone: bool = False
-    figures: Callable[[list[Json], Path], None] | None = None
-    kept: str = ""
+    tables: Callable[[list[Json]], Mapping[str, str]]  # makes tables of the records, by name
+    alone: bool = False  # whether each measurement has a process of its own, with no other beside it
+    figures: Callable[[list[Json], Path], None] | None = None  # draws the records into a folder
+    kept: str = ""  # file of the records that the page is made of
 
     def chosen(self, only: Mapping[str, Sequence[str]]) -> list[Json]:
         """Return the requests whose fields have one of the values in `only`."""
@@ -132,10 +120,7 @@ def grid(**fields: Iterable[object]) -> list[Json]:
 def table(records: Sequence[Json], rows: Mapping[str, str], columns: Mapping[str, Cell]) -> str:
     """Return a table with a row for each combination of the values of some fields, in order of appearance.
 
-    Args:
-        records: the records.
-        rows: headings by the names of the fields.
-        columns: makes the text of each column, by its heading, of all records of a row.
+    `rows` has the headings of the fields, and `columns` what makes the text of a column of all records of a row.
     """
     grouped: dict[tuple[object, ...], list[Json]] = {}
     for record in records:
@@ -145,12 +130,7 @@ def table(records: Sequence[Json], rows: Mapping[str, str], columns: Mapping[str
 
 
 def pivot(cell: Cell, columns: Mapping[str, Json]) -> dict[str, Cell]:
-    """Return columns whose text is made of those records of a row that have certain fields; ``-`` where none has.
-
-    Args:
-        cell: makes the text of the records.
-        columns: the fields of the records by the heading of the column.
-    """
+    """Return columns, each made of the records of a row that have certain fields; ``-`` where none has them."""
 
     def of(fields: Json) -> Cell:
         def text(records: list[Json]) -> str:

@@ -114,15 +114,6 @@ def fasterrisk(X: FloatArray, y: IntArray, k: int) -> tuple[IntArray, Json]:
         return np.rint(found["points"]).astype(np.int64), {"seconds": float(found["seconds"])}
 
 
-_CARDS = {
-    "auc": functools.partial(proven, statistic="auc"),
-    "dcg": functools.partial(proven, statistic="dcg"),
-    "near": near,
-    "rounded": rounded,
-    "fasterrisk": fasterrisk,
-}
-
-
 def measure(data: str, k: int, method: str, split: int = 0) -> Json:
     """Return the measures of a method's card on a split, or what a search found on all rows."""
     frame, y = rows_of(data)
@@ -136,7 +127,9 @@ def measure(data: str, k: int, method: str, split: int = 0) -> Json:
             break
     X = questions.transform(frame).astype(np.float64)
     began = time.perf_counter()
-    points, how = _CARDS[method](X[train], y[train], k)
+    other = {"near": near, "rounded": rounded, "fasterrisk": fasterrisk}
+    make = other.get(method) or functools.partial(proven, statistic=method)
+    points, how = make(X[train], y[train], k)
     record = {"seconds": time.perf_counter() - began, "rows": len(train), "columns": X.shape[1]} | how
     for part, rows in (("train", train), ("test", test)):
         for statistic in ("auc", "dcg"):  # each the mean over the orders of tied rows
@@ -191,17 +184,16 @@ def comparison(records: list[Json]) -> str:
     return markdown_table(head, rows, left=4)
 
 
-def _aucs(own: list[Json]) -> str:
-    return " / ".join(f"{np.mean([r[f'auc_{part}'] for r in own]):.3f}" for part in ("train", "test"))
-
-
-def _optimal(own: list[Json]) -> str:
-    statuses = [r["status"] for r in own if r["method"] == "auc"]
-    return f"{statuses.count('optimal')} of {len(statuses)}"
-
-
 def tables(records: list[Json]) -> dict[str, str]:
     """Return all tables of which there are records."""
+
+    def aucs(own: list[Json]) -> str:
+        return " / ".join(f"{np.mean([r[f'auc_{part}'] for r in own]):.3f}" for part in ("train", "test"))
+
+    def optimal(own: list[Json]) -> str:
+        statuses = [r["status"] for r in own if r["method"] == "auc"]
+        return f"{statuses.count('optimal')} of {len(statuses)}"
+
     found = [{"k": r["k"], "size": f"{r['data']}, {r['rows']:,} rows, {r['columns']} columns", **r} for r in records]
     rows = {"size": "data", "k": "k"}
     proofs = {"AUC": value("value", "{:.5f}"), "bound": value("bound", "{:.5f}")}
@@ -214,7 +206,7 @@ def tables(records: list[Json]) -> dict[str, str]:
         if own := [r for r in found if r["method"] in _METHODS and r["data"] in data]:
             had = {r["method"] for r in own}
             methods = {title: {"method": method} for method, title in _METHODS.items() if method in had}
-            made[name] = table(own, rows, pivot(_aucs, methods) | {"proven": _optimal})
+            made[name] = table(own, rows, pivot(aucs, methods) | {"proven": optimal})
             if name == "results":
                 made["comparison"] = comparison(own)
     for name, method, columns in (("proofs", _PROOF, proofs), ("risk", _RISK, risks)):

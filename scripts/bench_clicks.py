@@ -97,6 +97,6 @@ def tables(records: list[Json]) -> dict[str, str]:
     return {"clicks": f"{made_on(records)} Mean of {_SEEDS} seeds.\n\n{shown}\n"}
 
 
-_REQUESTS = grid(form=_FORMS, bias=(1, 2), queries=(300, 3000))
+_REQUESTS = [{"form": form} | setting for form in _FORMS for setting in _SETTINGS]
 _QUICK = {"form": ["linear, no weights", "linear, joint"], "queries": ["300"]}
 BENCH = Bench("clicks", "docs/clicks.md", _REQUESTS, _QUICK, measure, tables)

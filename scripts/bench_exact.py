@@ -14,8 +14,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from ltr.data import half_split, load
 from ltr.exact import METHODS, Demand, Limits, RerankProblem, Solution, TracePoint, solve
@@ -34,12 +32,7 @@ _FIRST, _LEAST = 1e-2, 1e-2  # seconds and percent where the axes of the plot be
 
 
 def problem_of(data: str, top: str) -> RerankProblem:
-    """Return the problem of a list.
-
-    Args:
-        data: a name of `ltr.data.dataset_names`.
-        top: the length K, ``"full"`` for the training set; for `QUERIES` the number of queries.
-    """
+    """Return the problem of the first `top` rows, or of so many queries of `QUERIES`; `LONGEST` is the whole set."""
     found = load(data)
     if data == QUERIES:
         rows = found.qid < int(top)
@@ -110,14 +103,9 @@ def tables(records: list[Json]) -> dict[str, str]:
     named = [record | {"list": name_of(record)} for record in records]
     rows = {"list": "list", "sizes": "positives/negatives", "features": "features"}
     methods = {"weight_space": {"method": "weight_space"}, "paper": {"method": _PAPER}}
-    memory = [
-        f"{method} {min(some):.0f} to {max(some):.0f} MB" for method in _LOOK if (some := _memory(records, method))
-    ]
-    return {"exact": table(named, rows, pivot(outcome, methods)), "memory": f"Memory: {', '.join(memory)}."}
-
-
-def _memory(records: list[Json], method: str) -> list[float]:
-    return [record["memory"] for record in records if record["method"] == method]
+    memory = {method: [record["memory"] for record in records if record["method"] == method] for method in _LOOK}
+    text = ", ".join(f"{method} {min(some):.0f} to {max(some):.0f} MB" for method, some in memory.items() if some)
+    return {"exact": table(named, rows, pivot(outcome, methods)), "memory": f"Memory: {text}."}
 
 
 def figures(records: list[Json], folder: Path) -> None:
@@ -135,10 +123,11 @@ def figures(records: list[Json], folder: Path) -> None:
         (line,) = axes.step(*zip(*points, strict=True), where="post", color=colour, linewidth=1.6)
         line.set_dashes(dashes)
     for axes in every:
-        axes.set(yscale="log", ylim=(_LEAST, None))
-        _log_time(axes, _FIRST, last)
+        axes.set(xscale="log", yscale="log", xlim=(_FIRST, 1.15 * last), ylim=(_LEAST, None))
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_major_formatter("{x:g}%")
-        axes.yaxis.set_minor_formatter("")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_minor_formatter("")
     figure.savefig(folder / "exact_gap.png", dpi=130)
 
 
@@ -216,13 +205,3 @@ BENCH = Bench("exact", "docs/exact_bench.md", _REQUESTS, _QUICK, measure, tables
 
 _OF_DEMANDS = grid(data=["travel", "uis", "pima"], top=["50"], kind=KINDS, threads=[_THREADS])
 DEMANDS = Bench("demands", BENCH.page, _OF_DEMANDS, {"data": ["travel"]}, measure_demand, tables_of_demands, alone=True)
-
-
-def _log_time(axes: Axes, first: float, last: float) -> None:
-    """Make a logarithmic axis of seconds, with ticks at powers of ten, or of a hundred where there are many."""
-    axes.set_xscale("log")
-    axes.set_xlim(first, last * 1.15)
-    axes.xaxis.set_major_locator(LogLocator(base=10.0 if math.log10(last / first) <= 3 else 100.0))
-    axes.xaxis.set_minor_locator(LogLocator(base=10.0))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())

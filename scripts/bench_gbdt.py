@@ -1,11 +1,8 @@
 """Compare objectives of this package in LightGBM and XGBoost with the boosters' own: test NDCG@10 and time per round.
 
-*Quality.* Each objective trains on a data set by the same options, once per seed, which draws the rows and columns of
-the trees (and generated data); the number of rounds is the one with the best NDCG@10 on lists held out from training.
-Data: ``lightgbm_lambdarank`` (in LTR_DATA), and generated sets with the shape of LETOR's (46 features, grades 0 to 4).
-
-*Speed.* Seconds of processor time per round on a million rows in lists of one length, and the most memory that the
-objective adds to the process while it computes derivatives.
+Each objective trains by the same options, once per seed, which draws the rows and columns of the trees (and generated
+data); the number of rounds is the one with the best NDCG@10 on lists held out from training. `docs/boosters.md` has
+the rest.
 """
 
 from __future__ import annotations

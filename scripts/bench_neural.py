@@ -27,9 +27,8 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ltr.data import load
-from ltr.data.named import load_test
-from ltr.metrics import normalized_rank_statistic
+from ltr import metrics
+from ltr.data import load, load_test
 from scripts._bench import Bench, FloatArray, IntArray, Json, grid, made_on, pivot, table, value, with_error
 from trainers.config import parse_config
 from trainers.run.experiment import run_experiment
@@ -86,8 +85,7 @@ def parts_of(name: str, seed: int) -> tuple[Part, Part]:
 def ndcg(scores: FloatArray, y: IntArray, qid: IntArray) -> float:
     """Return the mean NDCG@10 with exponential gains over the queries that have a label above 0."""
     given = (torch.from_numpy(np.asarray(values)) for values in (scores, y))
-    values = normalized_rank_statistic(*given, "dcg@10", gain="exp2", qid=torch.from_numpy(qid))
-    return float(values.nanmean())
+    return float(metrics.ndcg(*given, qid=torch.from_numpy(qid), k=10, gain="exp2").nanmean())
 
 
 def _held(qid: IntArray, rng: np.random.Generator) -> np.ndarray:

@@ -35,12 +35,10 @@ SHORT, SHORT_FIRST = 50, 20  # a list whose linear scorers are ranged over, and 
 
 
 def halves(split: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the people of the training and the test set: columns, hits, and 1.0 for women.
-
-    In this table a gender of 1 is female, as heights and weights show.
-    """
+    """Return the people of the training and the test set: columns, hits, and 1.0 for women."""
     data = load("nhanes")
     everyone = pd.DataFrame(data.X, columns=list(data.feature_names))
+    # a gender of 1 is female, as heights and weights show
     everyone = everyone[COLUMNS].assign(hit=data.y.astype(int), woman=(everyone["GENDER"] == 1).astype(float))
     train, test = half_split(len(everyone), split)
     return everyone.iloc[train], everyone.iloc[test]

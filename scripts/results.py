@@ -22,11 +22,7 @@ from pathlib import Path
 from scripts._bench import ROOT, Bench, Json, insert, inserted
 from trainers.provenance import origin
 
-MODULES = (
-    *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact"),
-    *("bench_gbdt", "bench_losses", "bench_metrics", "bench_neural", "bench_promises", "bench_scaling", "bench_size"),
-    *("bench_survival", "bench_times", "bench_uplift"),
-)
+MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py")))
 
 Cells = dict[tuple[str, ...], str]
 """The cells of tables by the texts that begin their row and the heading of their column."""
@@ -43,9 +39,7 @@ def benches() -> dict[str, Bench]:
 def cells(text: str, leading: Mapping[tuple[str, ...], int] | None = None) -> tuple[Cells, dict[tuple[str, ...], int]]:
     """Return the cells of all Markdown tables, and how many columns lead the rows of each, by its sorted headings.
 
-    Args:
-        text: the tables, with other lines between them.
-        leading: that number for tables with the same headings; by default it is read from the line below them.
+    `leading` is that number for tables with the same headings; by default it is read from the line below them.
     """
     found: Cells = {}
     counts = dict(leading or {})

@@ -14,10 +14,7 @@ from trainers.stopping import complain
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of the process, and return the exit code.
-
-    Errors of the user end in one message on stderr and exit code 2, Ctrl-C in 130.
-    """
+    """Run the command line, by default that of the process, and return the exit code: 2 for errors of the user."""
     try:
         return _main(argv)
     except KeyboardInterrupt:

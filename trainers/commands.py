@@ -15,8 +15,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.stopping import StopFlag, complain
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ if TYPE_CHECKING:
     from ltr.data import Roles
     from trainers.config import Config
     from trainers.display import Display
-    from trainers.ranking import Given
     from trainers.run.folder import RunFolder
     from trainers.run.results import Results
 
+_Options = TypeVar("_Options")
+_Table = TypeVar("_Table")
 # libraries that reading data imports late: Ctrl-C is best handled between imports
 _DATA = ("pandas", "sklearn.datasets")
 _FITTING = (*_DATA, "sklearn.linear_model", "trainers.display")
@@ -41,7 +43,6 @@ def run(arguments: argparse.Namespace) -> int:
     unfinished run. Any key of the config can be set; ltr options lists them.
     """
     from trainers.config import load_config
-    from trainers.files import RunError
     from trainers.task.options import read_at_once
 
     config = load_config(arguments.config, arguments.overrides)
@@ -81,10 +82,14 @@ def rank(arguments: argparse.Namespace) -> None:
     which repeats it. Give that folder in place of TABLE to rank other rows by the same ranker.
     """
     from trainers.config import load_config
+    from trainers.ranking import read_given
     from trainers.ranking_files import CONFIG, check_folder
     from trainers.run.folder import PAGE
 
-    given = _given_to_rank(arguments)
+    given = _keys_given(arguments)
+    if arguments.new is not None:
+        given["answer.new"] = str(arguments.new.absolute())
+    visits: int | None = given.get("answer.visits")
     output: Path | None = arguments.output
     if earlier := (arguments.table / PAGE).is_file():
         config = load_config(arguments.table / CONFIG)
@@ -92,7 +97,7 @@ def rank(arguments: argparse.Namespace) -> None:
     else:
         config = _config_to_rank(arguments, given)
         output = output or Path(config.runs_dir) / f"{config.name}-rank"
-        table = _read(arguments, config)
+        table = _read(arguments, read_given, config)
     if output is not None:
         check_folder(output)
     _load(arguments, "trainers.ranking", *_FITTING)
@@ -107,9 +112,9 @@ def rank(arguments: argparse.Namespace) -> None:
     if not earlier:
         with _display(arguments) as display:
             ranking = rank_given(table, display)
-    elif arguments.new is not None or arguments.visits is not None:
+    elif arguments.new is not None or visits is not None:
         rows = arguments.new or config.answer.new or config.data.path
-        ranking = Ranking.load(arguments.table).rank(rows, arguments.visits, new_values=bool(arguments.new_values))
+        ranking = Ranking.load(arguments.table).rank(rows, visits, new_values="answer.new_values" in given)
     answer = read_answer(arguments.table) if ranking is None else ranking.answer
     if ranking is not None and output is not None:
         ranking.save(output, note=note)
@@ -126,13 +131,10 @@ def rank(arguments: argparse.Namespace) -> None:
         note(f"page in {output / 'page.html'}, all rows in {output / 'list.csv'}; again: {again}")
 
 
-def _given_to_rank(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the keys of a config that the options of ``ltr rank`` set."""
-    keys = [f"data.{name}" for name in ("label", "positive", "query", "group", "weight", "time", "drop")]
-    keys += ["answer.visits", "answer.id", "answer.new_values", "exact.demands"]
-    keys += ["baselines.auto.today", "baselines.auto.methods", "seed"]
-    given = {key: value for key in keys if (value := getattr(arguments, key.rpartition(".")[2])) not in (None, [])}
-    return given if arguments.new is None else {**given, "answer.new": str(arguments.new.absolute())}
+def _keys_given(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the keys of a config that options of the command line set."""
+    keys = {key: value for key, value in vars(arguments).items() if "." in key or key == "seed"}
+    return {key: value for key, value in keys.items() if value is not None and value != []}
 
 
 def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: dict[str, Any]) -> None:
@@ -143,10 +145,11 @@ def _check_earlier_page(arguments: argparse.Namespace, config: Config, given: di
     folder: Path = arguments.table
     if given.keys() - {"answer.new", "answer.visits", "answer.new_values", "seed"}:
         raise DataError(f"{folder}: has a fitted ranker, which goes with --new, --visits and --new-values only")
-    if arguments.output is not None and arguments.new is None and arguments.visits is None:
+    visits = given.get("answer.visits")
+    if arguments.output is not None and arguments.new is None and visits is None:
         raise DataError(f"--output: goes with --new or --visits, for the page of {folder} is written already")
-    if arguments.visits is not None and arguments.new is None and config.answer.new is None:
-        file, visits = folder / "config.toml", arguments.visits
+    if visits is not None and arguments.new is None and config.answer.new is None:
+        file = folder / "config.toml"
         again = f"ltr run {file} answer.visits={visits}"
         if not RunFolder(folder).begun:
             again = f"ltr rank {file} --visits {visits}"
@@ -158,33 +161,29 @@ def _config_to_rank(arguments: argparse.Namespace, given: dict[str, Any]) -> Con
     """Return the config of a table, or of a config file, with what is given beside it."""
     from ltr.data import DataError
     from ltr.files import missing_file
-    from trainers.config import parse_config
-    from trainers.config.experiment import config_tree
-    from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
+    from trainers.config import config_tree, parse_config
+    from trainers.config.toml_text import merged, unflat
     from trainers.ranking import checked_name
 
     table: Path = arguments.table
-    if arguments.label is None and table.suffix != ".toml" and not table.is_file():
+    if "data.label" not in given and table.suffix != ".toml" and not table.is_file():
         raise DataError(f"{table}: {'is a folder without a page' if table.is_dir() else missing_file(table)}")
     if table.suffix == ".toml":
         tree = merged(config_tree(table), unflat(given))
     else:
         tree = {"name": checked_name(table.stem), **unflat({"data.path": str(table.absolute()), **given})}
-    tree, overridden, findings = apply_overrides(tree, arguments.overrides)
-    make_absolute(tree.get("data"), Path())
-    config = parse_config(tree, source="ltr rank", overrides=overridden, findings=findings)
+    config = parse_config(tree, arguments.overrides, source="ltr rank")
     config.data.check_files([config.answer.new])
     return config
 
 
-def _read(arguments: argparse.Namespace, config: Config) -> Given:
-    """Read the table to rank."""
+def _read(arguments: argparse.Namespace, read: Callable[[_Options], _Table], options: _Options) -> _Table:
+    """Read a table; what keeps it from being used is said with arguments of the command that solve it."""
     from ltr.data import DataError, TableError
-    from trainers.ranking import read_given
 
     try:
         with _waiting(arguments, "reading the data"):
-            return read_given(config)
+            return read(options)
     except TableError as error:
         raise DataError(error.for_command()) from None
 
@@ -314,7 +313,6 @@ def _find_run(arguments: argparse.Namespace) -> RunFolder:
 
 
 def _results_of(folder: RunFolder) -> Results:
-    from trainers.files import RunError
     from trainers.run.results import read_results
 
     results = read_results(folder)
@@ -395,8 +393,6 @@ def explain(arguments: argparse.Namespace) -> None:
 
 def _write_csv(rows: str, output: Path | None) -> None:
     """Write rows to a file, or to stdout."""
-    from trainers.files import remove_leftovers, write_atomic, writing
-
     if output is None:
         sys.stdout.write(rows)
         return
@@ -422,8 +418,7 @@ def export(arguments: argparse.Namespace) -> None:
 def _roles(arguments: argparse.Namespace) -> Roles:
     from ltr.data import Roles
 
-    given = {name: getattr(arguments, name) for name in ("label", "positive", "query", "group", "time", "weight")}
-    return Roles(**given, drop=tuple(arguments.drop))
+    return Roles(**{key.removeprefix("data."): value for key, value in _keys_given(arguments).items()})
 
 
 def check(arguments: argparse.Namespace) -> int:
@@ -435,7 +430,6 @@ def check(arguments: argparse.Namespace) -> int:
     _load(arguments, "trainers.own_table", "pandas")
 
     from trainers.config import load_config
-    from trainers.files import RunError
     from trainers.own_table import check_table, rich_check
 
     if arguments.table.suffix == ".toml":
@@ -483,29 +477,17 @@ def card(arguments: argparse.Namespace) -> None:
     and card.png, with its proof in certificate.json and the rows of the table in ranked.csv. The section [card] of a
     config does the same with all options: ltr run.
     """
-    from ltr.data import DataError, TableError
     from trainers.config import parse_config
-    from trainers.config.toml_text import apply_overrides
-    from trainers.files import writing
+    from trainers.config.toml_text import merged, unflat
     from trainers.task.raw import read_labelled
 
-    tree: dict[str, Any] = {"name": "card", "seed": arguments.seed or 0, "surrogate": {"losses": []}}
-    tree |= {"baselines": {"methods": []}, "exact": {"enabled": False}}
-    columns = ("label", "positive", "drop", "time_to_event", "treatment")
-    tree["data"] = {name: value for name in columns if (value := getattr(arguments, name)) is not None}
-    tree["data"]["path"] = str(arguments.table)
-    if arguments.statistic is None:
-        named = "auc" if arguments.treatment is None else "auuc"
-        arguments.statistic = named if arguments.time_to_event is None else "c_index"
-    options = ("statistic", "max_questions", "demands", "time_limit")
-    tree["card"] = {name: getattr(arguments, name) for name in options}
-    tree, given, findings = apply_overrides(tree, arguments.overrides)
-    config = parse_config(tree, source="ltr card", overrides=given, findings=findings)
+    given = {"name": "card", "data.path": str(arguments.table), **_keys_given(arguments)}
+    named = "auc" if "data.treatment" not in given else "auuc"
+    given.setdefault("card.statistic", named if "data.time_to_event" not in given else "c_index")
+    nothing_else = {"surrogate": {"losses": []}, "baselines": {"methods": []}, "exact": {"enabled": False}}
+    config = parse_config(merged(nothing_else, unflat(given)), arguments.overrides, source="ltr card")
     config.data.check_files()
-    try:
-        table = read_labelled(config.data)
-    except TableError as error:
-        raise DataError(error.for_command()) from None
+    table = _read(arguments, read_labelled, config.data)
     _load(arguments, "trainers.cards", *_DATA)
 
     from trainers.cards import card_of_table, write_card
@@ -564,8 +546,6 @@ def verify(arguments: argparse.Namespace) -> int:
     A certificate says what value some weights achieve, and may prove a bound that no weights exceed; both are checked
     in exact arithmetic. python ltr/verify does the same where nothing but Python is installed.
     """
-    from trainers.files import RunError
-
     if Path(arguments.file).is_dir():
         raise RunError(f"{arguments.file}: is a folder; give the certificate.json in it, of a method or card")
     _load(arguments, "ltr.verify")

@@ -15,9 +15,8 @@ import narwhals.stable.v2 as narwhals
 import numpy as np
 
 from ltr.data.table_files import FRAME
-from trainers.config import Config, parse_config
+from trainers.config import TUNE, Config, config_tree, parse_config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.experiment import TUNE, config_tree
 from trainers.config.toml_text import make_absolute, merged, unflat
 from trainers.config.tuning import check_tuning
 from trainers.display import Display
@@ -25,7 +24,7 @@ from trainers.ranking import NEW, checked_name, rank_given, read_given
 from trainers.ranking_files import Ranking
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
-from trainers.task.data import PATHS, Source, as_pandas, read_source
+from trainers.task.data import PATHS, as_pandas, read_source
 from trainers.tuning import Tuning, run_tuning
 
 if TYPE_CHECKING:
@@ -51,8 +50,7 @@ def experiment(
 ) -> Results:
     """Run the experiment of a config, as ``ltr run`` does, and return its results with frames and fitted rankers.
 
-    What is finished in the folder is not computed again: the same call continues an interrupted run. Ctrl-C returns
-    the results so far, with ``complete`` False.
+    The same call continues an interrupted run. Ctrl-C returns the results so far, with ``complete`` False.
 
     Args:
         config: a path of a TOML file, a dict (nested, or with dotted keys such as ``exact.top_k``), or a `Config`.
@@ -82,7 +80,8 @@ def experiment(
     tree, frames, source = _given(config, data, test, overrides)
     with _placed(tree, folder) as temporary, _display(progress) as display:
         config = parse_config(tree, source=source)
-        results = run_experiment(config, fresh=fresh, display=display, source=_read(config, frames))
+        given = read_source(config.data, frames) if frames else None
+        results = run_experiment(config, fresh=fresh, display=display, source=given)
         if temporary:
             weakref.finalize(results.source, shutil.rmtree, temporary, ignore_errors=True)
     return results
@@ -123,9 +122,9 @@ def tune(
     tree, frames, source = _given(config, data, test, overrides)
     section = merged(tree.pop(TUNE, {}), _nested(ranges or {}))
     with _placed(tree, folder, "-tune") as temporary, _display(progress) as display:
-        search = check_tuning(tree, section, source)
-        own = _read(search.config, frames)
-        tuning = run_tuning(search, search.config.folder, source=own, fresh=fresh, display=display)
+        search = check_tuning({**tree, TUNE: section}, source=source)
+        given = read_source(search.config.data, frames) if frames else None
+        tuning = run_tuning(search, search.config.folder, source=given, fresh=fresh, display=display)
         if temporary:
             weakref.finalize(tuning, shutil.rmtree, temporary, ignore_errors=True)
     return tuning
@@ -164,19 +163,16 @@ def rank(
         today: column of the scores in use today, larger first, to compare with.
         new: the rows to rank, a frame or the path of a file.
         id: column that names a row; found by its values, or the index of a frame, when left out.
-        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names;
-            ``"auto"`` takes those that suit the table.
+        methods: methods to compare, from the simplest on, as `ltr.rankers.AutoRanker` takes their names.
         signs: ``"+"`` or ``"-"`` for columns as which the score must not fall, or not rise.
-        required: columns that must be used.
-        forbidden: columns that must not be used, with their missing values and all texts of a text column.
+        required, forbidden: columns that must be used, and such that must not, with all their features.
         constraints: linear constraints on weights, such as ``"age >= 2*bmi"``: only linear methods are then compared.
         max_nonzeros: most features to use. A text column has one for each of its values, of which `signs` and
             `required` name one, such as ``"mode = car"``; a missing value is a feature, too.
-        demands: demands on the list, such as ``"share(sex = F) @50 >= 0.4"`` (`ltr.list_demands`), which the list of
-            the labelled rows meets; they may name columns that are dropped.
+        demands: demands on the list of the labelled rows, such as ``"share(sex = F) @50 >= 0.4"``
+            (`ltr.list_demands`); they may name columns that are dropped.
         new_values: whether most rows to rank may have texts in a column that no labelled row had.
-        price: whether to fit without these constraints, too, and state what they cost in hits; None does so up to
-            2,000 labelled rows.
+        price: whether to state what constraints cost in hits, by a second fit; by default up to 2,000 labelled rows.
         seed: seed of what is drawn at random.
         folder: folder to write page, list, ranker and config into; nothing is written when left out.
         progress: whether to show progress on stderr.
@@ -251,11 +247,6 @@ def _placed(tree: dict[str, Any], folder: str | os.PathLike[str] | None, suffix:
     yield ""
 
 
-def _read(config: Config, frames: Mapping[str, pd.DataFrame]) -> Source | None:
-    """Return the data of a config whose tables are in memory; None where they are in files."""
-    return read_source(config.data, frames) if frames else None
-
-
 def _display(progress: bool) -> Display:
     from rich.console import Console
 
@@ -269,22 +260,19 @@ def _given(
     overrides: Mapping[str, Any],
 ) -> tuple[dict[str, Any], dict[str, pd.DataFrame], str]:
     """Return the tree of a config with all that was given beside it, its frames by key of the data, and its source."""
-    source, tree = "config", _tree(config)
-    if isinstance(config, str | os.PathLike):
-        source = os.fspath(config)
+    source = os.fspath(config) if isinstance(config, str | os.PathLike) else "config"
+    tree = _tree(config)
     if isinstance(data, Mapping):
         overrides, data = {"data": data, **overrides}, None
-    columns = {key: value for key, value in overrides.items() if key in _COLUMNS}
-    tree = merged(tree, _nested({key: value for key, value in overrides.items() if key not in columns}))
-    if not isinstance(tree.get("data", {}), Mapping):
-        raise ConfigError(source, [Finding("data", "must be a table of keys", tree["data"])])
-    section = dict(tree.get("data", {}))
-    if data is not None:
-        for key in ("name", *PATHS):  # these data come in their place
-            section.pop(key, None)
-        section["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
-    section |= {key: value for key, value in {"test_path": test, **columns}.items() if value is not None}
-    frames = {}
+    columns = {key: value for key, value in {"test_path": test, **overrides}.items() if key in (*_COLUMNS, "test_path")}
+    tree = merged(tree, _nested({key: value for key, value in overrides.items() if key not in _COLUMNS}))
+    if not isinstance(section := tree.get("data", {}), Mapping):
+        raise ConfigError(source, [Finding("data", "must be a table of keys", section)])
+    if data is not None:  # which comes in place of the data of the config
+        section = {key: value for key, value in section.items() if key not in ("name", *PATHS)}
+        columns["path"] = os.fspath(data) if isinstance(data, os.PathLike) else data
+    section = {**section, **{key: value for key, value in columns.items() if value is not None}}
+    frames: dict[str, pd.DataFrame] = {}
     for key in PATHS:
         value = section.get(key)
         if narwhals.dependencies.is_into_dataframe(value):
@@ -293,18 +281,15 @@ def _given(
         elif value is not None and not isinstance(value, str):
             rule = "must be a pandas or polars frame, or the path of a file"
             raise ConfigError(source, [Finding(f"data.{key}", rule, type(value).__name__)])
-    for key, value in section.items():
-        if frames and key in ("missing", "decimal") and value:
-            rule = "goes with files only: put the frame's cells right instead"
-            raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
-        if frames and key in PATHS and value is not None and key not in frames:
+    for key in ("missing", "decimal", *PATHS) if frames else ():
+        if key not in frames and (value := section.get(key)):
             rule = "must be a data frame, as the other sets are"
+            if key not in PATHS:
+                rule = "goes with files only: put the frame's cells right instead"
             raise ConfigError(source, [Finding(f"data.{key}", rule, value)])
     if not frames:
         make_absolute(section, Path())
-    tree["data"] = section
-    tree.setdefault("name", "experiment")
-    return tree, frames, source
+    return {"name": "experiment", **tree, "data": section}, frames, source
 
 
 def _tree(config: Given) -> dict[str, Any]:

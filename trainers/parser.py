@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import inspect
 import math
 import os
@@ -61,16 +62,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: Sequence[str] | None = None) -> argparse.Namespace | None:
-    """Return the arguments of a command line; None, with the help printed, where it names no command.
-
-    Raises:
-        SystemExit: arguments that are wrong, or --help and --version.
-    """
+    """Return the arguments of a command line, None after help where it names no command, or raise SystemExit."""
     parser = parser_of_ltr()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks how a line can go on
-        from trainers.completion import complete
-
-        complete(parser)
+        _complete(parser)
     arguments, rest = parser.parse_known_args(argv)
     if rest and (not hasattr(arguments, "overrides") or any(text.startswith("-") for text in rest)):
         getattr(arguments, "parser", parser).unrecognized(rest)
@@ -135,7 +130,7 @@ _LIST: dict[str, Any] = {"action": "extend", "nargs": "+", "default": []}
 _ROLES = ("--label", "--positive", "--query", "--group", "--time", "--weight", "--drop")
 """Options that say what the columns of a table are for."""
 
-# arguments that several commands have
+# arguments that several commands have; what an option sets in a config has the name of the key
 _SHARED: dict[str, dict[str, Any]] = {
     "config": {"metavar": "CONFIG", "help": "a TOML file"},
     "overrides": {"metavar": "KEY=VALUE", "nargs": "*", "default": [], "help": "set a key, as in exact.top_k=100"},
@@ -150,6 +145,7 @@ _SHARED: dict[str, dict[str, Any]] = {
     "--weight": {"metavar": "COLUMN", "help": "column of the weight of each row in training"},
     "--drop": {"metavar": "COLUMN", "help": "leave out these columns", **_LIST},
     "--demands": {
+        "dest": "exact.demands",
         "metavar": "DEMAND",
         "help": "demands on the list, as in 'share(sex = F) @50 >= 0.4'; dropped columns are known to them",
         **_LIST,
@@ -190,7 +186,8 @@ def parser_of_ltr() -> _Parser:
         command.set_defaults(parser=command, act=act)
         for argument in shared:
             flags = [*filter(None, [_SHORT.get(argument)]), argument]
-            command.add_argument(*flags, **_SHARED[argument])
+            key: dict[str, Any] = {"dest": f"data.{argument[2:]}"} if argument in _ROLES else {}
+            command.add_argument(*flags, **_SHARED[argument], **key)
         return command.add_argument
 
     add(commands.run, "config", "overrides", "--fresh", "--dry-run", "--trust", "--json", "--quiet")
@@ -198,20 +195,15 @@ def parser_of_ltr() -> _Parser:
     rank = add(commands.rank, *_ROLES, "--demands", "--seed", "--json", "--quiet")
     rank("table", metavar="TABLE", type=Path, help="a CSV or other table, a config, or the folder of an earlier page")
     rank("overrides", **_SHARED["overrides"])
-    rank("--visits", type=_whole(1), metavar="K", help="number of rows that you can act on, with --query of each query")
-    rank(
-        "--today",
-        metavar="COLUMN",
-        help="column with today's scores (larger is better), to compare with and to blend in",
-    )
-    rank("--id", metavar="COLUMN", help="column that names a row (default: found by its values)")
+    most = "number of rows that you can act on, with --query of each query"
+    rank("--visits", dest="answer.visits", type=_whole(1), metavar="K", help=most)
+    of_today = "column with today's scores (larger is better), to compare with and to blend in"
+    rank("--today", dest="baselines.auto.today", metavar="COLUMN", help=of_today)
+    rank("--id", dest="answer.id", metavar="COLUMN", help="column that names a row (default: found by its values)")
     rank("--new", metavar="TABLE", type=Path, help="table of the rows to rank (default: rows of TABLE without a label)")
-    rank("--new-values", **{**_SHARED["--new-values"], "default": None})
-    rank(
-        "--methods",
-        metavar="NAMES",
-        help="methods to compare, such as logistic,forest (default: those that suit the data)",
-    )
+    rank("--new-values", **{**_SHARED["--new-values"], "dest": "answer.new_values", "default": None})
+    compared = "methods to compare, such as logistic,forest (default: those that suit the data)"
+    rank("--methods", dest="baselines.auto.methods", metavar="NAMES", help=compared)
     rank("-o", "--output", metavar="FOLDER", type=Path, help="where to write (default: runs/NAME-rank)")
 
     sweep = add(commands.sweep, "config", "overrides", "--dry-run", "--trust", "--quiet")
@@ -252,20 +244,22 @@ def parser_of_ltr() -> _Parser:
     init("-o", "--output", metavar="FILE", type=Path, help="where to write (default: TABLE's name with .toml, here)")
     init("--force", help="overwrite an existing file", **_FLAG)
 
-    card = add(commands.card, "table", "overrides", "--positive", "--drop", "--demands", "--seed", "--json", "--quiet")
+    card = add(commands.card, "table", "overrides", "--positive", "--drop", "--seed", "--json", "--quiet")
+    card("--demands", **{**_SHARED["--demands"], "dest": "card.demands"})
     of_label = "column of the labels; with --time whether the event happened, with --treatment the outcome, any number"
-    card("--label", "--event", "--outcome", required=True, metavar="COLUMN", help=of_label)
+    card("--label", "--event", "--outcome", dest="data.label", required=True, metavar="COLUMN", help=of_label)
     of_time = "column of the time until the event, or until the row was last seen without it"
-    card("--time", "--time-to-event", dest="time_to_event", metavar="COLUMN", help=of_time)
-    card("--treatment", metavar="COLUMN", help="column that says which rows were treated: the card finds the effect")
+    card("--time", "--time-to-event", dest="data.time_to_event", metavar="COLUMN", help=of_time)
+    treated = "column that says which rows were treated: the card finds the effect"
+    card("--treatment", dest="data.treatment", metavar="COLUMN", help=treated)
     most = "most questions of a card (default 4; up to 6, with log_loss any number)"
-    card("--questions", dest="max_questions", type=_whole(1), default=4, metavar="N", help=most)
+    card("--questions", dest="card.max_questions", type=_whole(1), default=4, metavar="N", help=most)
     of_card = "what is maximised (default auc; c_index with --time, auuc with --treatment); log_loss: a risk score"
-    card("--statistic", metavar="NAME", help=of_card)
+    card("--statistic", dest="card.statistic", metavar="NAME", help=of_card)
     share, positive = _number(">= 0 and < 1", lambda value: 0 <= value < 1), _number("> 0", lambda value: value > 0)
     card("--test", type=share, default=0.5, metavar="SHARE", help="share of the rows held out (default 0.5)")
     limit = "stop the search then, without a proof (default 60)"
-    card("--time-limit", type=positive, default=60.0, metavar="SECONDS", help=limit)
+    card("--time-limit", dest="card.time_limit", type=positive, default=60.0, metavar="SECONDS", help=limit)
     card("-o", "--output", metavar="FOLDER", type=Path, help="write the card and the ranked rows here")
 
     score = add(commands.score)
@@ -298,3 +292,27 @@ def parser_of_ltr() -> _Parser:
     completion = add(commands.completion)
     completion("shell", choices=("bash", "zsh", "fish"), help="the shell")
     return parser
+
+
+def _complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell how a line can go on, with the runs that there are and all keys, and end the process."""
+    import argcomplete
+    from argcomplete.completers import FilesCompleter
+
+    def runs(prefix: str, **_: object) -> list[str]:
+        known = sorted(path.name for path in Path("runs").glob("*/") if not path.name.startswith("."))
+        return [*known, *FilesCompleter()(prefix)]
+
+    def keys(end: str = "", **_: object) -> list[str]:
+        from trainers.config.grids import keys_of
+
+        return [f"{key}{end}" for rows in keys_of().values() for key, *_ in rows if not key.startswith("grid")]
+
+    subcommands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    for name, command in subcommands.choices.items():
+        for action in command._actions:
+            if action.dest in ("overrides", "keys"):
+                action.completer = keys if action.dest == "keys" else functools.partial(keys, end="=")
+            elif action.metavar in ("RUN", "RUNS") and name != "eval":
+                action.completer = runs
+    argcomplete.autocomplete(parser, always_complete_options="long")

@@ -2,7 +2,7 @@
 
 They decide how long a search takes and how far its bound comes down, never whether an answer is right: tolerances and
 rounding allowances stand beside the proofs that need them. Where a line does not say that a number was measured, it was
-set by trial on lists like those of ``docs/exact_bench.md``; ``scripts/bench_exact.py`` and ``scripts/bench_times.py``
+set by trial on lists like those of ``docs/exact_bench.md``; ``scripts/bench_exact.py`` and ``bench_survival.py``
 measure a change. Work is counted in pairs examined. ``ltr/native/weight_space/tuning.h`` has those of the C++ code.
 """
 

@@ -155,10 +155,7 @@ def _against_best(evidence: Evidence) -> tuple[dict[Pair, Series], dict[Pair, Pa
 
 
 def over_data_sets(evidence: Evidence) -> dict[str, str]:
-    """Test the mean gain over data sets at each K, and return what the test sets keep of that in training.
-
-    All data sets have as many K; those that have other ones are matched by their order.
-    """
+    """Test the mean gain over data sets at each K, matched by order, and return what the test sets keep of training."""
     lengths = {data: [*found.main] for data, found in evidence.lengths.items()}
     names = [*map(str, Counter(map(tuple, lengths.values())).most_common(1)[0][0])]
     train, test = (
@@ -178,10 +175,7 @@ def over_data_sets(evidence: Evidence) -> dict[str, str]:
 
 
 def mean_ranks(values: FloatArray) -> FloatArray:
-    """Return the mean rank of each column over the rows, 1 for the largest value; ties share theirs.
-
-    Source: Demšar, *Statistical Comparisons of Classifiers* (2006).
-    """
+    """Return the mean rank of each column over the rows (Demšar, 2006), 1 for the largest value; ties share theirs."""
     sizes = np.abs(values).max(axis=1, keepdims=True)
     return scipy.stats.rankdata(-np.round(values / sizes, _DIGITS), axis=1).mean(axis=0)
 

@@ -9,7 +9,7 @@ import pytest
 
 from ltr.data import DataError
 from ltr.exact import Status
-from scripts import _bench, bench_exact, bench_losses, bench_metrics, bench_size, results
+from scripts import _bench, bench_exact, bench_size, bench_speed, results
 from scripts._bench import Bench, inserted
 from tests.scripts.tiny import TINY
 
@@ -140,18 +140,18 @@ def test_demands_are_measured():
 
 
 def test_losses_have_one_value_in_both_forms():
-    for what in {request["what"] for request in bench_losses.BENCH.requests}:
-        scores, labels = bench_losses.data(what, [8, 30], "float64")
-        own, plain = (form(what, scores.clone(), labels)() for form in bench_losses.FORMS.values())
+    for what in {request["what"] for request in bench_speed.LOSSES.requests}:
+        scores, labels = bench_speed.items_of_losses(what, [8, 30], "float64")
+        own, plain = (form(what, scores.clone(), labels)() for form in bench_speed.LOSS_FORMS.values())
         assert own == pytest.approx(plain, rel=1e-10), what
 
 
 def test_other_answers_are_refused(tmp_path):
     record = {"what": "auc", "shape": [100], "dtype": "float64", "threads": 1, "seconds": 1.0, "megabytes": 1.0}
     found = [record | {"form": "ltr", "value": 0.5}, record | {"form": "scikit-learn", "value": 0.5}]
-    assert "| auc | 100 | 1 s | 1 | - | - | - | 1x | - |" in bench_metrics.tables(found)["metrics"]
-    bench_metrics.figures([one | {"what": what} for one in found for what in ("auc", "ndcg", "mrr")], tmp_path)
+    assert "| auc | 100 | 1 s | 1 | - | - | - | 1x | - |" in bench_speed.tables_of_metrics(found)["metrics"]
+    bench_speed.METRICS.figures([one | {"what": what} for one in found for what in ("auc", "ndcg", "mrr")], tmp_path)
     assert (tmp_path / "metrics.png").read_bytes().startswith(b"\x89PNG")
     found[1]["value"] = 0.6
     with pytest.raises(SystemExit, match=r"0.6, but 0.5 is our value"):
-        bench_metrics.tables(found)
+        bench_speed.tables_of_metrics(found)

@@ -5,7 +5,7 @@ import pytest
 
 import ltr.rankers.choice
 from ltr.data import Dataset
-from scripts.payoff import study, tables
+from scripts import bench_payoff
 from tests.scripts.test_answer_evidence import row_of
 
 NAMES = ("base", "full", "chosen", "+ 1", "+ 2", "spread 0.2", "spread 0.45", "spread 0.7")
@@ -48,7 +48,7 @@ def made_up():
 
 
 def test_the_tables_say_what_the_numbers_show():
-    found = tables.texts(made_up())
+    found = bench_payoff.texts(made_up())
     # uis 3 %, haberman -2 %, the others 0: over 16 pairs 0.25 %; the oracle: 5, 0, 0.5 and 0.5 on average
     row = row_of(found["payoff-bases"], "logistic regression")[1:]
     assert row[0].startswith("+0.25% ± ")
@@ -60,7 +60,7 @@ def test_the_tables_say_what_the_numbers_show():
 
 
 def test_the_findings_name_tables():
-    found = tables.texts(made_up())["findings"].splitlines()
+    found = bench_payoff.texts(made_up())["findings"].splitlines()
     for said in (
         "chosen is shown to gain on uis (+3.0% ± 0.29)",
         "chosen is shown to lose on haberman (-2.0% ± 0.29)",
@@ -82,22 +82,22 @@ def small(monkeypatch):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(80, 2))
         y = X[:, 0] ** 3 + X[:, 1] + rng.normal(size=80)
-        if name == tables.QUERIES:
+        if name == bench_payoff.QUERIES:
             return Dataset(name, X, np.digitize(y, [0, 1]), qid=np.arange(80) // 8)
         return Dataset(name, X, y > 0.5)
 
-    monkeypatch.setattr(study, "load", load)
-    monkeypatch.setattr(study, "load_test", lambda name: load(name) if name == tables.QUERIES else None)
-    monkeypatch.setattr(study, "SECONDS", 0.3)
+    monkeypatch.setattr(bench_payoff, "load", load)
+    monkeypatch.setattr(bench_payoff, "load_test", lambda name: load(name) if name == bench_payoff.QUERIES else None)
+    monkeypatch.setattr(bench_payoff, "SECONDS", 0.3)
     monkeypatch.setattr(ltr.rankers.choice, "REPEATS", 1)
 
 
-@pytest.mark.parametrize(("data", "statistic"), [("uis", "dcg(base=e)"), (tables.QUERIES, "ndcg@10")])
+@pytest.mark.parametrize(("data", "statistic"), [("uis", "dcg(base=e)"), (bench_payoff.QUERIES, "ndcg@10")])
 def test_a_cell_has_every_ranker(small, data, statistic):
-    computed = study.measure(data, 0, "logistic_regression")
+    computed = bench_payoff.measure(data, 0, "logistic_regression")
     assert computed["statistic"] == statistic
     for part in ("train", "test"):
-        assert set(computed[part]) == {"base", "chosen", "full", "+ 1", "+ 2", *study.CENTRAL}
+        assert set(computed[part]) == {"base", "chosen", "full", "+ 1", "+ 2", *bench_payoff.CENTRAL}
     assert computed["train"]["full"] >= computed["train"]["base"] > 0  # the search starts from the base's weights
     assert computed["test"]["chosen"] == pytest.approx(computed["test"][computed["choice"]["chosen"]])
     assert computed["choice"]["low"] <= computed["choice"]["expected"] <= computed["choice"]["high"]

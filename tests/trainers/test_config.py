@@ -52,7 +52,7 @@ BAD = [
     ),
     ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
-    ("exact.statistic", "dgc", "exact.statistic: statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
+    ("exact.statistic", "dgc", "exact.statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
     ("exact.statistic", "ap", "exact.statistic: statistic ap: average precision is no sum of weights of ranks, so it"),
     ("exact.statistic", "hits@50", "exact.statistic: must have a cutoff below top_k = 50: all of that list are among"),
     ("exact.statistic", "weights(0,1)", "exact.statistic: must hold top_k = 50 weights, one per rank"),

@@ -45,7 +45,8 @@ def findings_of(error: ValidationError, model: type[BaseModel], overrides: Mappi
     found = []
     for item in error.errors():
         path, value = dotted(item["loc"]), None if item["type"] == "missing" else item["input"]
-        found.append(Finding(path, _rule(item, model), value, from_command_line=path.split("[")[0] in overrides))
+        rule = _rule(item, model).removeprefix(f"{path.rpartition('.')[2]}: ")  # exact.statistic: statistic: ...
+        found.append(Finding(path, rule, value, from_command_line=path.split("[")[0] in overrides))
     return found
 
 
@@ -75,6 +76,7 @@ _RULES = {
     "bool_type": "must be true or false",
     "tuple_type": "must be a list",
     "list_type": "must be a list",
+    "dict_type": "must be a table of keys",
     "model_type": "must be a table of keys",
     "model_attributes_type": "must be a table of keys",
     "greater_than": "must be > {gt:.10g}",

@@ -1,24 +1,9 @@
-"""The config of a sweep: grids of experiments, read from TOML.
-
-::
-
-    name = "paper"                      # of the folder runs/paper; the file's name when left out
-
-    [[grid]]
-    name = "methods"                    # grids of one name make one table of the report
-    experiments = ["uis.toml", "pima.toml"]
-    splits = 10                         # seeds 0 to 9; or a list of seeds
-    methods = ["rankboost", "exact"]    # all of the experiment when left out
-    recentre = "l2"                     # also measure the exact stage's weights after recentring
-    [grid.set]
-    exact.margin = 1e-5                 # any key of an experiment
-    [grid.vary]
-    exact.top_k = [50, 100, "full"]     # every combination is a variant
-"""
+"""The config of a sweep: grids of experiments, read from TOML; `docs/experiments.md` shows one."""
 
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,13 +12,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictStr, ValidationError
 
 from ltr.checks import is_whole, nearest
+from trainers.config import Config, describe_keys, free_keys, leaves, parse_config, why_not
 from trainers.config.errors import ConfigError, Finding, findings_of
-from trainers.config.experiment import Config, describe_keys, free_keys, parse_config, rule_of_unknown
-from trainers.config.sections import FileName, Section, checked, option
+from trainers.config.sections import DataConfig, FileName, Section, checked, option
 from trainers.config.toml_text import apply_overrides, flat, make_absolute, merged, read_experiment, read_toml, unflat
 from trainers.config.tuning import TuneConfig
-
-Tree = dict[str, Any]
 
 
 def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -148,9 +131,8 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> Sweep:
             own.append(text)
         else:
             everywhere[key] = text
-    tree, given, nonsense = apply_overrides(read_toml(path), own)
+    tree, given, nonsense = apply_overrides({"name": path.stem, **read_toml(path)}, own)
     findings += nonsense
-    tree.setdefault("name", path.stem)
     if "grid" not in tree:
         hint = "is required: [[grid]] tables; `ltr run` takes the config of one experiment"
         raise ConfigError(str(path), [*findings, Finding("grid", hint)])
@@ -159,14 +141,13 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> Sweep:
     except ValidationError as error:
         raise ConfigError(str(path), [*findings, *findings_of(error, SweepConfig, given)]) from None
     grids = []
-    data: dict[str, Tree] = {}
+    data: dict[str, DataConfig] = {}
     for at, grid in enumerate(config.grid):
         reader = _Reader(grid, f"grid[{at}]", path.parent, everywhere)
         grids.append(Grid(grid, tuple(reader.variants())))
         findings += reader.findings
         for variant in grids[-1].variants:
-            found, name = variant.config.data.model_dump(), variant.config.name
-            if data.setdefault(name, found) != found:  # they would share a row of the tables
+            if data.setdefault(name := variant.config.name, variant.config.data) != variant.config.data:
                 rule = f"two experiments called {name!r} have different data; give one of them another name"
                 findings.append(Finding(f"grid[{at}].experiments", rule))
     if findings:
@@ -177,8 +158,7 @@ def load_sweep(path: str | Path, overrides: Sequence[str] = ()) -> Sweep:
 def keys_of(wanted: Sequence[str] = ()) -> dict[str, list[tuple[str, str, str]]]:
     """Return keys with their defaults and meanings, those of an experiment and, under titles, of sweeps and searches.
 
-    `wanted` are sections, such as ``exact`` or ``baselines.rankboost``, or keys; all when empty. A `ConfigError` names
-    those that there are not.
+    `wanted` are sections, such as ``exact``, or keys; all when empty. A `ConfigError` names those that do not exist.
     """
     tables = {
         "": list(describe_keys()),
@@ -211,21 +191,25 @@ class _Reader:
         self._grid, self._where, self._folder, self._everywhere = grid, where, folder, everywhere
         tree = unflat(flat(grid.set))
         make_absolute(tree.get("data"), folder)
-        self._set, self._vary = flat(tree), flat(grid.vary)
+        self._set, self._vary = dict(leaves(tree)), dict(leaves(unflat(flat(grid.vary))))
 
-    def variants(self) -> Iterator[Variant]:
-        """Yield the variants that nothing is wrong with."""
-        for table, leaves in (("set", self._set), ("vary", self._vary)):
-            for one in _wrong_keys(table, leaves):
-                self._find(f"{table}.{one.path}", one.rule, one.value)
-        for key in self._vary:
+    def variants(self) -> list[Variant]:
+        """Return the variants that nothing is wrong with."""
+        for key, value in self._set.items():
+            if value != {} and (rule := why_not(key, {"seed": _SEED})):
+                self._find(f"set.{key}", rule, value)
+        for key, value in self._vary.items():
+            if rule := why_not(key, _NOT_VARIED):
+                self._find(f"vary.{key}", rule, value)
+            elif not isinstance(value, list) or not value:
+                self._find(f"vary.{key}", "must be a list of at least one value", value)
             if key in self._set:
-                self._find(f"vary.{key}", "must not be set as well", self._vary[key])
+                self._find(f"vary.{key}", "must not be set as well", value)
             if key in self._everywhere:
                 rule = f"is varied by {self._where}"
                 self.findings.append(Finding(key, rule, self._everywhere[key], from_command_line=True))
         if self.findings:
-            return
+            return []
         grid, found = self._grid, [variant for name in self._grid.experiments for variant in self._of_experiment(name)]
         if grid.best_of is not None and grid.best_of not in self._vary:
             self._find("best_of", f"must be a varied key ({', '.join(self._vary) or 'none is'})", grid.best_of)
@@ -238,7 +222,7 @@ class _Reader:
             if known and not any(variant.config.method_named(method) in known for variant in found):
                 hint = nearest(method, known) or f"; they have {', '.join(known)}"
                 self._find("methods", f"must be methods of the experiments{hint}", method)
-        yield from found
+        return found
 
     def _find(self, path: str, rule: str, value: object = None) -> None:
         self.findings.append(Finding(f"{self._where}.{path}", rule, value))
@@ -246,7 +230,7 @@ class _Reader:
     def _of_experiment(self, name: str) -> Iterator[Variant]:
         file = self._folder / name
         try:
-            tree = merged(read_experiment(file), unflat(self._set))
+            tree = {"name": file.stem, **merged(read_experiment(file), unflat(self._set))}
         except ConfigError as error:
             self._find("experiments", str(error))
             return
@@ -255,11 +239,8 @@ class _Reader:
             return
         for values in itertools.product(*self._vary.values()):
             choice = dict(zip(self._vary, values, strict=True))
-            whole, given, findings = apply_overrides(merged(tree, unflat(choice)), self._everywhere.values())
-            whole.setdefault("name", file.stem)
-            make_absolute(whole.get("data"), Path())  # what is relative came from the command line
             try:
-                config = parse_config(whole, source=name, overrides=given, findings=findings)
+                config = parse_config(merged(tree, unflat(choice)), self._everywhere.values(), source=name)
             except ConfigError as error:
                 self.findings += [self._placed(finding, name) for finding in error.findings]
                 continue
@@ -267,21 +248,19 @@ class _Reader:
 
     def _placed(self, finding: Finding, name: str) -> Finding:
         """Return a finding in an experiment, at the place where its value comes from."""
-        key = finding.path.split("[")[0]
-        table = "vary" if key in self._vary else "set" if key in self._set else ""
         if finding.from_command_line:
             return finding
-        if table:
-            return replace(finding, path=f"{self._where}.{table}.{finding.path}")
+        for table, values in (("vary", self._vary), ("set", self._set)):
+            if any(re.match(rf"{re.escape(key)}\b", finding.path) for key in values):
+                return replace(finding, path=f"{self._where}.{table}.{finding.path}")
         where = ": ".join(part for part in (f"{self._where}.experiments", name, finding.path) if part)
         return replace(finding, path=where)
 
 
 _SEED = "must be left out: splits are the seeds"
 _IN_FILE = {"grid": "is set in the file only: there may be several grids", "seed": _SEED}
-_TABLES = ("card.cuts.", "card.signs.", "card.point_limits.", "exact.signs.")  # keys below are names of the data
-# keys that a grid may not vary, or sections of them
-_NOT = {
+_NOT_VARIED = {
+    "seed": _SEED,
     "name": "must not be varied: it is the row of the table",
     "data": "must not be varied: data sets are rows of the table, each an experiment of its own name",
     **dict.fromkeys(
@@ -290,20 +269,3 @@ _NOT = {
     ),
     **dict.fromkeys(free_keys(), "must not be varied: results do not depend on it"),
 }
-
-
-def _wrong_keys(table: str, leaves: Mapping[str, Any]) -> Iterator[Finding]:
-    """Yield keys of ``set`` or ``vary`` that do not exist or make no sense there: key, rule, value."""
-    for key, value in leaves.items():
-        if table == "set" and (key.startswith(_TABLES) or value == {}):
-            continue
-        if key == "seed":
-            yield Finding(key, _SEED, value)
-        elif (rule := rule_of_unknown(key)) is not None:
-            yield Finding(key, rule, value)
-        elif table == "set":
-            continue
-        elif (rule := _NOT.get(key.partition(".")[0]) or _NOT.get(key)) is not None:
-            yield Finding(key, rule, value)
-        elif not isinstance(value, list) or not value:
-            yield Finding(key, "must be a list of at least one value", value)

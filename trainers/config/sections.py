@@ -488,16 +488,13 @@ class BaselinesConfig(Section):
     @property
     def estimators(self) -> dict[str, EstimatorName]:
         """Estimators of other libraries by the names of their methods."""
-        return {name.short: name for name in map(estimator_name, self._paths)}
+        paths = (estimator_name(text) for text in self.methods if text not in BASELINES)
+        return {path.short: path for path in paths}
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the methods: the baselines' own, and those of estimators without the module."""
         return tuple(text if text in BASELINES else estimator_name(text).short for text in self.methods)
-
-    @property
-    def _paths(self) -> tuple[str, ...]:
-        return tuple(text for text in self.methods if text not in BASELINES)
 
 
 _BaseScore = Annotated[
@@ -639,14 +636,7 @@ _Cuts = Annotated[
         lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
     ),
 ]
-_Rules = Annotated[
-    tuple[dict[str, Any], ...] | list[dict[str, Any]],
-    checked(
-        'must be a list of tables such as { at_least = 1, of = ["age"] }',
-        lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
-        tuple,
-    ),
-]
+_Rules = Annotated[tuple[dict[str, Any], ...], Field(strict=False)]
 _OneDirection = Annotated[
     bool | tuple[StrictStr, ...] | list[StrictStr],
     checked(
@@ -715,19 +705,14 @@ class CardConfig(Section):
             )
             return
         length = RankStatistic.parse(self.statistic).length
-        wrong = list(
-            self.broken(
-                ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
-                (
-                    "max_questions",
-                    self.max_questions > MOST_QUESTIONS,
-                    f"must be <= {MOST_QUESTIONS} for a rank statistic",
-                ),
-                ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
-            )
-        )
+        many = self.max_questions > MOST_QUESTIONS
+        wrong = [*self.broken(
+            ("statistic", length is not None, "cannot be weights(...): they fit lists of one length only"),
+            ("max_questions", many, f"must be <= {MOST_QUESTIONS} for a rank statistic"),
+            ("least_points", self.least_points > self.points, f"must be at most card.points ({self.points})"),
+        )]  # fmt: skip
+        yield from wrong
         if wrong:
-            yield from wrong
             return
         options: dict[str, Any] = {"points": self.points, "max_nonzeros": self.max_questions, "ties": self.ties}
         kind, of = RankStatistic.parse(self.statistic).kind.labels, np.arange(4) % 2

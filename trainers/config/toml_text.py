@@ -108,16 +108,16 @@ def unflat(leaves: Mapping[str, Any]) -> Tree:
     return tree
 
 
-def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[str, str], list[Finding]]:
+def apply_overrides(tree: Mapping[str, Any], overrides: Iterable[str]) -> tuple[Tree, dict[str, str], list[Finding]]:
     """Return a copy of the tree with overrides ``a.b=value`` set, their texts by path, and errors in overrides.
 
-    A value is read as TOML, else taken as a string.
+    A value is read as TOML, else taken as a string. Relative paths of the data start from the current folder.
 
     Examples:
         >>> apply_overrides({"exact": {"top_k": 50}}, ["exact.top_k=100", "exact.base=ranknet"])[0]
         {'exact': {'top_k': 100, 'base': 'ranknet'}}
     """
-    result = copy.deepcopy(tree)
+    result = copy.deepcopy(dict(tree)) if (overrides := list(overrides)) else dict(tree)
     given: dict[str, str] = {}
     findings = []
     for text in overrides:
@@ -140,6 +140,8 @@ def apply_overrides(tree: Tree, overrides: Iterable[str]) -> tuple[Tree, dict[st
                 parsed = {}
             node[keys[-1]] = parsed["value"] if set(parsed) == {"value"} else value.strip()
             given[".".join(keys)] = text
+    if any(key.partition(".")[0] == "data" for key in given):
+        make_absolute(result.get("data"), Path())
     return result, given, findings
 
 

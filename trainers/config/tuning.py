@@ -1,13 +1,4 @@
-"""The section ``[tune]`` of an experiment's config: ranges of keys, and how they are searched.
-
-::
-
-    [tune]
-    trials = 30
-    surrogate.l2 = {low = 1e-4, high = 10, log = true}
-    surrogate.losses = ["ranknet", "hinge"]            # one of these
-    exact.top_k = {low = 20, high = 100, step = 20}
-"""
+"""The section ``[tune]`` of an experiment's config: ranges of keys, and how they are searched."""
 
 from __future__ import annotations
 
@@ -21,19 +12,10 @@ from typing import Annotated, Any
 
 from pydantic import StrictInt, StrictStr, ValidationError
 
+from trainers.config import EXACT, TUNE, Config, config_tree, free_keys, leaves, parse_config, why_not
 from trainers.config.errors import ConfigError, Finding, findings_of
-from trainers.config.experiment import (
-    EXACT,
-    TUNE,
-    Config,
-    config_tree,
-    describe_keys,
-    free_keys,
-    parse_config,
-    rule_of_unknown,
-)
 from trainers.config.sections import Section, Seed, Statistic, checked, option
-from trainers.config.toml_text import apply_overrides, make_absolute, merged, unflat
+from trainers.config.toml_text import apply_overrides, merged, unflat
 
 
 class TuneConfig(Section):
@@ -193,76 +175,51 @@ class Search:
 
 def load_tuning(path: Path, overrides: Sequence[str]) -> Search:
     """Read a config file with a section ``[tune]``; a `ConfigError` has everything that is wrong."""
-    tree, given, findings = apply_overrides(config_tree(path), overrides)
-    make_absolute(tree.get("data"), Path())
-    section = tree.pop(TUNE, {})
-    return check_tuning(tree, section, str(path), overrides=given, findings=findings)
+    return check_tuning(config_tree(path), overrides, source=str(path))
 
 
-def check_tuning(
-    tree: Mapping[str, Any],
-    section: object,
-    source: str,
-    *,
-    overrides: Mapping[str, str] | None = None,
-    findings: Sequence[Finding] = (),
-) -> Search:
-    """Check an experiment and its section ``[tune]`` together; other arguments are those of `parse_config`."""
-    config, options, ranges = None, TuneConfig(), list[Range]()
-    found = list(findings)
+def check_tuning(tree: Mapping[str, Any], overrides: Sequence[str] = (), *, source: str = "config") -> Search:
+    """Check an experiment and its section ``[tune]`` together; the arguments are those of `parse_config`."""
+    found: list[Finding] = []
     try:
-        config = parse_config(tree, source=source, overrides=overrides)
+        config = parse_config(tree, overrides, source=source)
     except ConfigError as error:
         found += error.findings
-    if isinstance(section, Mapping):
-        own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
-        try:
-            options = TuneConfig.model_validate(own)
-        except ValidationError as error:
-            found += [Finding(f"{TUNE}.{one.path}", one.rule, one.value) for one in findings_of(error, TuneConfig, {})]
-        rest = {key: value for key, value in section.items() if key not in own}
-        wrong = len(found)
-        for key, value in _leaves(rest):
-            one = _range(key, value)
-            if isinstance(one, list):
-                found += one
-            else:
-                ranges.append(one)
-        if not ranges and len(found) == wrong:
-            example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
-            found.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
-    else:
-        found.append(Finding(TUNE, "must be a table of keys", section))
+    tree, _, _ = apply_overrides(tree, overrides)
+    if not isinstance(section := tree.pop(TUNE, {}), Mapping):
+        raise ConfigError(source, [*found, Finding(TUNE, "must be a table of keys", section)])
+    own = {key: value for key, value in section.items() if key in TuneConfig.model_fields}
+    options = TuneConfig()
+    try:
+        options = TuneConfig.model_validate(own)
+    except ValidationError as error:
+        found += [Finding(f"{TUNE}.{one.path}", one.rule, one.value) for one in findings_of(error, TuneConfig, {})]
+    read = [_range(*leaf) for leaf in leaves({key: value for key, value in section.items() if key not in own})]
+    found += [one for wrong in read if isinstance(wrong, list) for one in wrong]
+    ranges = tuple(one for one in read if not isinstance(one, list))
+    if not read:
+        example = "surrogate.l2 = {low = 1e-4, high = 10, log = true}"
+        found.append(Finding(TUNE, f"must have a range for at least one key, such as {example}"))
     if options.statistic is None and any(one.key in ("exact.statistic", "card.statistic") for one in ranges):
         found.append(Finding(f"{TUNE}.statistic", "is required where the statistic of a method is tuned"))
-    if config is None or found:
+    if found:
         raise ConfigError(source, found)
-    return Search(tree, config, options, tuple(ranges), source)
+    return Search(tree, config, options, ranges, source)
 
 
-_KEYS = tuple(key for key, *_ in describe_keys())
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the ranges of a table by dotted key."""
-    for key, value in tree.items():
-        path = f"{prefix}{key}"
-        if isinstance(value, Mapping) and path not in _KEYS and not set(value) & {"low", "high"} and value:
-            yield from _leaves(value, f"{path}.")
-        else:
-            yield path, value
+_SHARED = "must not be tuned: trials share their data, their seed, and what is measured"
+_NOT_TUNED = {
+    **dict.fromkeys(("data", "statistics", "tracking", "name", "seed", *free_keys()), _SHARED),
+    **dict.fromkeys(
+        ("exact.enabled", "card.enabled"), "must not be tuned: tune.method names the method whose statistic counts"
+    ),
+}
 
 
 def _range(key: str, value: object) -> Range | list[Finding]:
     """Return the range of a key, or all that is wrong with it."""
     path = f"{TUNE}.{key}"
-    if (rule := rule_of_unknown(key, TuneConfig.model_fields)) is not None:
-        return [Finding(path, rule, value)]
-    if key.startswith(("data.", "statistics.", "tracking.")) or "." not in key or key in free_keys():
-        rule = "must not be tuned: trials share their data, their seed, and what is measured"
-        return [Finding(path, rule, value)]
-    if key in ("exact.enabled", "card.enabled"):
-        rule = "must not be tuned: tune.method names the method whose statistic counts"
+    if (rule := why_not(key, _NOT_TUNED, TuneConfig.model_fields)) is not None:
         return [Finding(path, rule, value)]
     if isinstance(value, Mapping):
         try:

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.data import DataError, Dataset, Roles, Table, half_split, load, load_test, read_data, read_raw_table
+from ltr.data import DataError, Dataset, Table, half_split, load, load_test, read_data, read_raw_table
 from ltr.data.dataset import Features, checked_names, labels_agree
-from ltr.data.kinds import Kind, MeanEncoding, encode
+from ltr.data.kinds import MeanEncoding, encode
 from ltr.data.labels import note_on_leaks
 from ltr.data.named import SLOW
-from ltr.data.tables import format_of
 from ltr.data.times import Times, blocks_of
 from trainers.config.sections import DataConfig
 
@@ -137,18 +136,41 @@ class Source(NamedTuple):
 def read_source(options: DataConfig, frames: Mapping[str, pd.DataFrame] | None = None) -> Source:
     """Read the data that a config's section describes; `frames` are tables in memory by the key of their file.
 
-    Raises:
-        DataError: data that cannot be read; a `TableError` has everything that keeps the user's table from being used.
+    A `DataError` says what cannot be read, a `TableError` everything that keeps the user's table from being used.
     """
     if options.time_to_event is not None or options.treatment is not None:
         role = "treatment" if options.time_to_event is None else "time_to_event"
         raise DataError(f"data.{role}: runs take plain labels; ltr card makes a card of these")
-    return _tables(options, frames or {}) if _is_own_table(options) else _load(options)
+    if options.path is None:
+        assert options.name is not None
+        return Source(load(options.name, seed=options.seed), load_test(options.name))
+    data = _read(options, "path", frames or {})
+    others = [None if getattr(options, key) is None else _read(options, key, frames or {}, data) for key in PATHS[1:]]
+    for key, other in zip(PATHS[1:], others, strict=True):
+        if other is not None and (data.qid is None) != (other.qid is None):
+            neither = options.path if data.qid is None else getattr(options, key)
+            raise DataError(f"{neither}: has no queries, which the other file of data.path and data.{key} has")
+    return Source(data, *others)
+
+
+def _read(
+    options: DataConfig, key: str, frames: Mapping[str, pd.DataFrame], data: Dataset | Table | None = None
+) -> Dataset | Table:
+    """Return the data that a key names, in a file or in memory, with the columns of `data` where these come first."""
+    if options.file_format != "table":
+        features = data.feature_names if isinstance(data, Dataset) else options.features
+        return read_data(getattr(options, key), features=features, format=options.format, dtype=options.dtype)
+    roles, kinds = options.roles, None
+    if isinstance(data, Table):
+        kinds = {name: kind for name, kind in data.kinds.items() if name not in data.left_out}
+        roles = replace(roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
+        roles = replace(roles, time=roles.time if key == "test_path" else None)
+    return read_raw_table(frames.get(key, getattr(options, key)), roles, options.reading, kinds=kinds).check()
 
 
 def is_quick(options: DataConfig) -> bool:
     """Return whether reading the data imports nothing that takes seconds."""
-    return options.name not in SLOW if options.path is None else _is_own_table(options)
+    return options.name not in SLOW if options.path is None else options.file_format == "table"
 
 
 def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Split:
@@ -272,9 +294,8 @@ def _inner_rows(
 ) -> Iterator[tuple[str, NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield inner splits of a training set: their names, the rows to learn from, and those held out.
 
-    With times these are the last `count` blocks of the rows, each of that share, or of so much less that as many rows
-    are before all of them, each held out for what learned from all rows before it. Moments are not divided, so there
-    may be fewer.
+    With times these are the last `count` blocks of the rows, each of that share, or of as much as is before all of
+    them; all rows before a block learn. Moments are not divided, so there may be fewer.
     """
     from ltr.fitting import held_out
     from ltr.fitting.validation import nothing_to_rank
@@ -300,10 +321,7 @@ def _inner_rows(
 
 
 def _rows_of_parts(data: Dataset | Table, seed: int, train_fraction: float) -> list[IntArray]:
-    """Return the rows of the training set and those of the test set.
-
-    With times, the earliest rows and the last ones; otherwise whole groups or queries where there are any, at random.
-    """
+    """Return the rows of the training set and those of the test set."""
     y, qid = data.y, data.qid
     times = data.times if isinstance(data, Table) else None
     groups = data.group_numbers if isinstance(data, Table) and times is None else None
@@ -384,51 +402,6 @@ def _sha256(*sets: Dataset) -> str:
     return digest.hexdigest()
 
 
-def _is_own_table(options: DataConfig) -> bool:
-    return options.path is not None and format_of(options.path, options.format) == "table"
-
-
-def _load(options: DataConfig) -> Source:
-    """Load a named data set or sparse files, with the test set and the validation set where there are any."""
-    if options.path is None:
-        assert options.name is not None
-        return Source(load(options.name, seed=options.seed), load_test(options.name))
-    common: dict[str, Any] = {"format": options.format, "dtype": options.dtype}
-    data = read_data(options.path, features=options.features, **common)
-
-    def other(path: str | None) -> Dataset | None:
-        return None if path is None else read_data(path, features=data.feature_names, **common)
-
-    test, validation = other(options.test_path), other(options.validation_path)
-    _check_queries(options, data, test, validation)
-    return Source(data, test, validation)
-
-
-def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
-    """Read the user's table, and those of the test set and the validation set where they have files of their own."""
-    table = _table(options, "path", options.roles, frames)
-    assert table is not None
-    kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
-    same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
-    test = _table(options, "test_path", same, frames, kinds=kinds)
-    validation = _table(options, "validation_path", replace(same, time=None), frames, kinds=kinds)
-    _check_queries(options, table, test, validation)
-    return Source(table, test, validation)
-
-
-def _table(
-    options: DataConfig,
-    key: str,
-    roles: Roles,
-    frames: Mapping[str, pd.DataFrame],
-    kinds: Mapping[str, Kind] | None = None,
-) -> Table | None:
-    """Return the table of a key, from its file or from memory; None where the key names none."""
-    if (path := getattr(options, key)) is None:
-        return None
-    return read_raw_table(frames.get(key, path), roles, options.reading, kinds=kinds).check()
-
-
 def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame of any library)
     """Return a data frame of any library as one of pandas, with texts as names of the columns; `key` names it."""
     import narwhals.stable.v2 as narwhals
@@ -440,15 +413,6 @@ def as_pandas(frame: Any, key: str) -> pd.DataFrame:  # noqa: ANN401  (a frame o
     if frame.empty:
         raise DataError(f"data.{key}: the data frame has no rows or no columns, got shape {frame.shape}")
     return frame.set_axis(list(checked_names([str(name) for name in frame.columns], f"data.{key}")), axis=1)
-
-
-def _check_queries(
-    options: DataConfig, data: Dataset | Table, test: Dataset | Table | None, validation: Dataset | Table | None
-) -> None:
-    for key, other in (("test_path", test), ("validation_path", validation)):
-        if other is not None and (data.qid is None) != (other.qid is None):
-            neither = options.path if data.qid is None else getattr(options, key)
-            raise DataError(f"{neither}: has no queries, which the other file of data.path and data.{key} has")
 
 
 def _prepared(table: Table, preparation: TablePreparation, training: IntArray | slice | None = None) -> Dataset:
@@ -473,8 +437,8 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     `parts` are the rows of both sets, where they are of one table.
     """
     names = [name for name in table.kinds if name in other.kinds]
-    if parts is not None and not _tells_rows_apart(table, names):
-        return None
+    if parts is not None and not any(table.columns[name].different > 0.25 * len(table.y) for name in names):
+        return None  # rows of few values are alike by chance
     sets: Sequence[IntArray | slice] = (slice(None), slice(None)) if parts is None else parts
     found = [_hashes(one, names, rows) for one, rows in zip((table, other), sets, strict=True)]
     repeats = np.flatnonzero(np.isin(found[1], found[0]))
@@ -485,11 +449,6 @@ def note_on_repeats(table: Table, other: Table, parts: Sequence[IntArray] | None
     all_of = "all" if len(repeats) == len(found[1]) else f"{len(repeats)} of"
     rule = f"{all_of} {len(found[1])} rows of the test set are rows of the training set, too ({shown})"
     return f"{rule}: results on them say nothing about new rows"
-
-
-def _tells_rows_apart(table: Table, names: Sequence[str]) -> bool:
-    """Return whether some column has many different values: rows of few values are alike by chance."""
-    return any(table.columns[name].different > 0.25 * len(table.y) for name in names)
 
 
 def _hashes(table: Table, names: Sequence[str], rows: IntArray | slice) -> NDArray[np.uint64]:

@@ -1,10 +1,7 @@
 """Measures of a method's scores: rank statistics on the training and test sets, and on the reranked list.
 
-Where rows belong to queries a statistic is a mean over queries. Each query's value is divided by that of its perfect
-order, so that 1 is the best: ``ndcg@10`` is the mean of these shares for ``dcg@10``. Precision, recall and average
-precision are shares already. The gain of a label is
-``2^label - 1`` or the label itself (``statistics.gain``). A query without a label above 0 has no such share: it is left
-out of the mean, or counts as 0 or 1 (``statistics.empty``).
+Where rows belong to queries a statistic is a mean over queries of its share of the best value: ``ndcg@10`` is that of
+``dcg@10``. A query without a label above 0 has none: it is left out, or counts as 0 or 1 (``statistics.empty``).
 """
 
 from __future__ import annotations
@@ -59,12 +56,13 @@ class Task:
 
     def scores_of(self, ranker: Ranker) -> Scores:
         """Return a ranker's scores of both sets."""
-        return Scores(*(self._scores_of_part(ranker, part) for _, part in self.split.parts))
-
-    def _scores_of_part(self, ranker: Ranker, part: Part) -> FloatArray:
-        rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
         by_list = isinstance(ranker, SurrogateRanker | EstimatorRanker)  # some score a row by its list
-        return ranker.decision_function(rows, *([part.qid] if by_list else []))
+
+        def of(part: Part) -> FloatArray:
+            rows: Any = self.rows_of(part) if hasattr(ranker, "feature_names_in_") else part.X
+            return ranker.decision_function(rows, *([part.qid] if by_list else []))
+
+        return Scores(of(self.split.train), of(self.split.test))
 
     def rows_of(self, part: Part) -> pd.DataFrame:
         """Return the features of a set as a frame, which rankers read by name."""
@@ -124,9 +122,9 @@ class Task:
     def first_k(self, scores: Scores, ties: Ties = "resolved") -> Json | None:
         """Return what those find who act on the first K rows of the training and of the test set.
 
-        That is ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``, with
-        queries means over queries; None where the full list is reranked, which has no K. Reranking changes the order of
-        the top K, not which rows are in it, so that its effect shows in the first half.
+        That is ``{"train": {"k", "hits", "precision", "recall", "lift", "half": {"k", ...}}, "test": {...}}``, means
+        over queries; None where the full list is reranked. Reranking changes the order of the top K, not which rows are
+        in it, so that its effect shows in the first half.
         """
         if (top_k := self.config.exact.top_k) == "full":
             return None

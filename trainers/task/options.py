@@ -21,7 +21,7 @@ from ltr.statistics import RankStatistic
 from ltr.weight_constraints import read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
+from trainers.config.sections import ExactConfig, is_code
 from trainers.task.data import Labels, Part, Source, Split, is_quick, read_source
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
@@ -56,25 +56,14 @@ def follow_labels(config: Config, labels: Labels) -> Config:
 
 
 def config_for(config: Config, split: Split) -> Config:
-    """Return a config with defaults that suit the labels, once it is checked to go with the data."""
+    """Return a config with defaults that suit the labels, once it is checked to go with the data.
+
+    A `ConfigError` has all options that do not go with queries or graded labels; if there are none, all that do not go
+    with the columns of the data or the weights of rows.
+    """
     config = follow_labels(config, split.labels)
-    check_lists(config, split.labels)
-    check_columns(config, split)
-    return config
-
-
-def _is_logistic(loss: str) -> bool:
-    if loss in PLAIN_LOSSES:
-        return loss == "logistic"
-    if is_code(loss) and not is_trusting():
-        return False
-    from ltr.losses import LogisticLoss, parse_loss
-
-    return isinstance(parse_loss(loss), LogisticLoss)
-
-
-def check_columns(config: Config, split: Split) -> None:
-    """Raise a `ConfigError` with all options that do not go with the columns of the data or the weights of its rows."""
+    if split.by_query and (findings := list(_findings_of_queries(config, graded=split.labels.graded))):
+        raise ConfigError("config, with data by query", findings)
     tables = list(dict.fromkeys(split.tables or ()))
     findings = [*_findings_of_weights(config, split.train), *findings_of_columns(config, split.feature_names, tables)]
     if not tables:
@@ -83,6 +72,7 @@ def check_columns(config: Config, split: Split) -> None:
     findings = findings or list(_findings_of_base(config, split))
     if findings:
         raise ConfigError("config, with these data", findings)
+    return config
 
 
 def findings_of_columns(config: Config, columns: Sequence[str], tables: Sequence[Table]) -> list[Finding]:
@@ -198,22 +188,20 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
         yield Finding("exact.enabled", f"must be false: {rule}", True)
 
 
-def check_lists(config: Config, labels: Labels) -> None:
-    """Raise a `ConfigError` with all options that do not go with data by query."""
-    if labels.by_query and (findings := list(_findings(config, labels.graded))):
-        raise ConfigError("config, with data by query", findings)
+def _findings_of_queries(config: Config, *, graded: bool) -> Iterator[Finding]:
+    """Yield options that do not go with data by query, or with grades."""
+    from sklearn.base import is_classifier
 
+    from ltr.losses import LogisticLoss, parse_loss
 
-def _findings(config: Config, graded: bool) -> Iterator[Finding]:
-    for at, name in enumerate(config.surrogate.losses):
-        if graded and _is_logistic(name):
-            rule = "takes labels 0 and 1 only, here some are larger; baselines.methods has logistic_regression"
+    binary = "takes labels 0 and 1 only, here some are larger"
+    for at, name in enumerate(config.surrogate.losses if graded else ()):
+        if (is_trusting() or not is_code(name)) and isinstance(parse_loss(name), LogisticLoss):
+            rule = f"{binary}; baselines.methods has logistic_regression"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     for at, path in _estimators(config) if graded else ():
-        from sklearn.base import is_classifier
-
         if is_classifier(path.make(config.seed)):
-            rule = "is a classifier, which takes labels 0 and 1 only, here some are larger: take a regressor or ranker"
+            rule = f"is a classifier, which {binary}: take a regressor or ranker"
             yield Finding(f"baselines.methods[{at}]", rule, str(path))
     if config.surrogate.certify:
         yield Finding("surrogate.certify", "goes with one list only", True)
@@ -222,11 +210,23 @@ def _findings(config: Config, graded: bool) -> Iterator[Finding]:
         yield Finding("baselines.methods", rule, list(config.baselines.methods))
     if config.card.enabled:
         yield Finding("card.enabled", "goes with one list only: these rows belong to queries", True)
-    for at, name in enumerate(config.statistics.report):
-        if graded and RankStatistic.parse(name).kind.share_of_pairs:
-            yield Finding(f"statistics.report[{at}]", "takes labels 0 and 1 only, here some are larger", name)
-    if config.exact.enabled:
-        yield from _exact_findings(config)
+    for at, name in enumerate(config.statistics.report if graded else ()):
+        if RankStatistic.parse(name).kind.share_of_pairs:
+            yield Finding(f"statistics.report[{at}]", binary, name)
+    exact, statistic = config.exact, RankStatistic.parse(config.exact.statistic)
+    if not exact.enabled:
+        return
+    if statistic.kind.share_of_pairs:
+        yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
+    elif statistic.length is not None:
+        yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
+    elif exact.method != "auto":
+        qid = [0, 0, 0, 1]
+        small = RerankProblem(np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=qid, ties=exact.ties)
+        try:
+            METHODS[exact.method].check(small)
+        except ValueError as error:
+            yield Finding("exact.method", str(error), exact.method)
 
 
 def _estimators(config: Config) -> Iterator[tuple[int, EstimatorName]]:
@@ -234,20 +234,3 @@ def _estimators(config: Config) -> Iterator[tuple[int, EstimatorName]]:
     for at, name in enumerate(config.baselines.names) if is_trusting() else ():
         if (path := config.baselines.estimators.get(name)) is not None:
             yield at, path
-
-
-def _exact_findings(config: Config) -> Iterator[Finding]:
-    exact = config.exact
-    statistic = RankStatistic.parse(exact.statistic)
-    if statistic.kind.share_of_pairs:
-        yield Finding("exact.statistic", "has no sum over queries; wrs, the sum of ranks, has", exact.statistic)
-    elif statistic.length is not None:
-        yield Finding("exact.statistic", "cannot be weights(...): queries differ in length", exact.statistic)
-    elif exact.method != "auto":
-        small = RerankProblem(
-            np.eye(4) / 4, [0, 1, 2, 0], statistic, exact.C, exact.margin, qid=[0, 0, 0, 1], ties=exact.ties
-        )
-        try:
-            METHODS[exact.method].check(small)
-        except ValueError as error:
-            yield Finding("exact.method", str(error), exact.method)

@@ -74,10 +74,7 @@ def own_rows(split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def test_rows(split: Split) -> pd.DataFrame:
-    """Return all columns of the test set, numbers as such.
-
-    The index is that of the frame that was given, or counts the rows of the file from 0.
-    """
+    """Return all columns of the test set, numbers as such, with the index of a given frame or of the file's rows."""
     if split.test.table is None:
         return _features_and_label(split, split.test)
     given, rows = split.test.table.given, split.test.table.in_file(split.test.rows)
