@@ -50,7 +50,7 @@ def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
         [3, 1, 3]
     """
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
-    return _count_below(lists, lists.scores, inclusive=True).masked_fill(~lists.mask, -1)
+    return _count_below(lists, lists.scores, inclusive=True)
 
 
 def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
@@ -66,9 +66,8 @@ def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) 
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
     lists = replace(lists, scores=lists.scores.detach().double())
     counts = _count_below(lists, lists.scores, inclusive=False)
-    if margin > 0:  # one below the rounding of the scores must not let ties count
-        counts = torch.minimum(counts, _count_below(lists, lists.scores - margin, inclusive=True))
-    return counts.masked_fill(~lists.mask, -1)
+    # a margin below the rounding of the scores must not let ties count
+    return torch.minimum(counts, _count_below(lists, lists.scores - margin, inclusive=True)) if margin > 0 else counts
 
 
 def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -79,10 +78,7 @@ def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None)
         [1, 0, 2]
     """
     lists = as_lists(scores, labels, mask=mask)
-    order = order_items(lists, -lists.labels)
-    position = torch.empty_like(order).scatter_(
-        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
-    )
+    position = order_items(lists, -lists.labels).argsort(-1)
     return (lists.mask.sum(-1, keepdim=True) - 1 - position).masked_fill(~lists.mask, -1)
 
 
@@ -109,7 +105,7 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
 def weighted_labels(
     labels: NDArray[np.float64], weights: NDArray[np.float64] | None, gain: GainName
 ) -> NDArray[np.float64]:
-    """Return labels whose gains are those of the given ones, times the weights of the rows; None means weights of 1."""
+    """Return labels whose gains are those of the given ones times the weights of the rows, if there are any."""
     if weights is None:
         return labels
     gains = gains_of(torch.from_numpy(labels), gain).numpy() * weights
@@ -156,7 +152,7 @@ def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tenso
 
 
 def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:
-    """Return #{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
-    padded = lists.scores.detach().masked_fill(~lists.mask, float("inf"))
-    ascending = padded.sort(dim=-1).values
-    return torch.searchsorted(ascending, thresholds.detach().contiguous(), right=inclusive)
+    """Return #{k real : f_k < threshold}, or <= when inclusive, for the threshold of each item; -1 in padding."""
+    ascending = lists.scores.detach().masked_fill(~lists.mask, math.inf).sort(dim=-1).values
+    found = torch.searchsorted(ascending, thresholds.detach().contiguous(), right=inclusive)
+    return found.masked_fill(~lists.mask, -1)

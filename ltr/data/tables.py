@@ -188,7 +188,10 @@ class Table:
         for name, column in self.candidates.items():
             if not self.kinds[name].reason:
                 digest.update(f"{name}\0{len(column)}\0".encode())
-                digest.update(column.content())
+                if (numbers := column.numbers) is not None:
+                    digest.update(numbers.tobytes() + column.missing.tobytes())
+                else:
+                    digest.update("\0".join(column.texts.tolist()).encode())
         y = None if self.labels is None else self.labels.values
         for array in (y, self.queries, self.weights, self.groups, self.time_to_event, self.treatment):
             if array is not None:
