@@ -408,7 +408,7 @@ def _tables(options: DataConfig, frames: Mapping[str, pd.DataFrame]) -> Source:
     """Read the user's table, and those of the test set and the validation set where they have files of their own."""
     table = _table(options, "path", options.roles, frames)
     assert table is not None
-    kinds = {name: kind for name, kind in table.kinds.items() if name not in table.left_out}
+    kinds = {name: kind for name, kind in table.kinds.items() if not kind.reason}
     same = replace(options.roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
     test = _table(options, "test_path", same, frames, kinds=kinds)
     validation = _table(options, "validation_path", replace(same, time=None), frames, kinds=kinds)
