@@ -363,61 +363,66 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
-    """Return a context with the opened parquet files of a table, all of the same columns; its errors name the file."""
+def _library(file: Path, tables: str, one: str, package: str, extra: str) -> Iterator[None]:
+    """Return a context in which what a library raises becomes a DataError that names the file."""
     try:
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install rankproof[parquet]") from None
-    file = files[0]
-    try:
-        with contextlib.ExitStack() as opened:
-            sources: list[Any] = []
-            for file in files:
-                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
-                if not sources[-1].schema_arrow.equals(sources[0].schema_arrow):
-                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
-            yield sources
+        yield
     except DataError:
         raise
+    except ImportError:
+        raise DataError(f"{file}: reading {tables} needs {package}; install rankproof[{extra}]") from None
     except SizeError as error:
         raise DataError(f"{file}: {error}") from None
-    except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
-        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
+    except Exception as error:  # of any type: Arrow has its own, and openpyxl those that the damaged archive causes
+        raise DataError(f"{file}: not a {one}: {str(error).strip() or type(error).__name__}") from None
+
+
+_PARQUET = ("parquet", "parquet file", "pyarrow", "parquet")
+_EXCEL = ("workbooks", "workbook", "openpyxl", "excel")
 
 
 def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
     """Return the columns of parquet files; floating point features are those of one matrix, read piece by piece."""
-    with _parquet(files) as sources:
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(_library(files[-1], *_PARQUET))
         import pyarrow as pa
+        import pyarrow.parquet
 
+        sources: list[Any] = []
+        for file in files:
+            with _library(file, *_PARQUET):
+                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
+                if not sources[-1].schema_arrow.equals(sources[0].schema_arrow):
+                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
         schema = sources[0].schema_arrow
         indices = {str(name) for name in (schema.pandas_metadata or {}).get("index_columns", [])}
         order = checked_names([name for name in schema.names if name not in indices], str(files[0]))
         types = {name: schema.field(name).type for name in order if is_feature is None or is_feature(name)}
         floats = [name for name, kind in types.items() if kind in (pa.float32(), pa.float64())]
-        others = [name for name in schema.names if name not in set(floats)]
+        in_matrix = set(floats)
+        others = [name for name in schema.names if name not in in_matrix]
         kind = np.float32 if all(types[name] == pa.float32() for name in floats) else np.float64
-        total = sum(source.metadata.num_rows for source in sources)
+        groups = [(source, group) for source in sources for group in range(source.num_row_groups)]
+        known = [source.metadata.row_group(group) for source, group in groups]
+        total = sum(group.num_rows for group in known)
         check_size(float(total) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
-        check_size(sum(_stored(source.metadata, set(floats)) for source in sources))
+        parts = (group.column(j) for group in known for j in range(group.num_columns))
+        check_size(float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in in_matrix)))
         matrix, begin = np.empty((total, len(floats)), dtype=kind), 0
         rest, size = [], 0
-        for source in sources:
-            for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
-                rows = source.metadata.row_group(group).num_rows
-                for at in range(0, len(floats), _COLUMNS):
-                    some = floats[at : at + _COLUMNS]
-                    found = source.read_row_group(group, columns=some)
-                    values = [found.column(name).to_numpy() for name in some]
-                    for piece in pieces(rows):
-                        to = slice(begin + piece.start, begin + piece.stop)
-                        matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
-                begin += rows
-                for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
-                    rest.append(batch.select(others))
-                    size += batch.nbytes  # a text is stored once for many rows
-                    check_size(size)
+        for (source, group), rows in zip(groups, (one.num_rows for one in known), strict=True):
+            for at in range(0, len(floats), _COLUMNS):  # pyarrow's batches of many columns keep what they read
+                some = floats[at : at + _COLUMNS]
+                found = source.read_row_group(group, columns=some)
+                values = [found.column(name).to_numpy() for name in some]
+                for piece in pieces(rows):
+                    to = slice(begin + piece.start, begin + piece.stop)
+                    matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
+            begin += rows
+            for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
+                rest.append(batch.select(others))
+                size += batch.nbytes  # a text is stored once for many rows
+                check_size(size)
         frame = pa.Table.from_batches(rest, pa.schema(map(schema.field, others), schema.metadata)).to_pandas()
     apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
     columns: dict[str, Any] = apart | dict(zip(floats, matrix.T, strict=True))
@@ -428,27 +433,14 @@ _BATCH = 8192  # rows of a parquet file that are read at a time
 _COLUMNS = 16  # that are put into a matrix at a time, a line of a processor's cache
 
 
-def _stored(known: Any, columns: Collection[str]) -> float:  # noqa: ANN401 (pyarrow's)
-    """Return the bytes of a parquet file before its compression, without some columns."""
-    groups = [known.row_group(at) for at in range(known.num_row_groups)]
-    parts = [group.column(j) for group in groups for j in range(group.num_columns)]
-    return float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in columns))
-
-
 def _read_excel(file: Path) -> dict[str, Any]:
     """Return the columns of the first sheet of a workbook."""
     import pandas as pd
 
-    try:
+    with _library(file, *_EXCEL):
         with zipfile.ZipFile(file) as archive:
             check_size(float(sum(part.file_size for part in archive.infolist())))
         sheet = pd.read_excel(file, header=None, dtype=object)
-    except ImportError:
-        raise DataError(f"{file}: reading workbooks needs openpyxl; install rankproof[excel]") from None
-    except SizeError as error:
-        raise DataError(f"{file}: {error}") from None
-    except Exception as error:  # openpyxl raises whatever the damaged archive makes it raise
-        raise DataError(f"{file}: not a workbook: {str(error).strip()}") from None
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
     if len(sheet) == 0:
         raise DataError(f"{file}: the first sheet is empty")
