@@ -66,13 +66,7 @@ def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any 
     return times.c_index(checked_scores(scores, times))
 
 
-def uno_c_index(
-    scores: ArrayLike,
-    y: Any,  # noqa: ANN401 (labels of any kind)
-    *,
-    train: Any = None,  # noqa: ANN401
-    tau: float | None = None,
-) -> float:
+def uno_c_index(scores: ArrayLike, y: Any, *, train: Any = None, tau: float | None = None) -> float:  # noqa: ANN401 (labels of any kind)
     """Return Uno's C, in which a pair has the weight ``1 / G(t_i)^2`` of its earlier row.
 
     Harrell's C depends on how rows are censored; this one estimates the same number whatever the censoring. Pairs are
@@ -111,13 +105,7 @@ class DynamicAUC:
     mean: float
 
 
-def cumulative_dynamic_auc(
-    scores: ArrayLike,
-    y: Any,  # noqa: ANN401 (labels of any kind)
-    times: ArrayLike,
-    *,
-    train: Any = None,  # noqa: ANN401
-) -> DynamicAUC:
+def cumulative_dynamic_auc(scores: ArrayLike, y: Any, times: ArrayLike, *, train: Any = None) -> DynamicAUC:  # noqa: ANN401 (labels of any kind)
     """Return, for each time t, the chance that a row with an event by t has a larger score than a row without one by t.
 
     ``AUC(t) = sum over i, k of w_i (1[s_i > s_k] + 1[s_i = s_k] / 2) / (sum of w_i * number of k)`` over rows i with an

@@ -53,14 +53,7 @@ class Column:
         ([False, True, False], [1234.5, nan, 7.0], '$')
     """
 
-    def __init__(
-        self,
-        name: str,
-        values: Any,  # noqa: ANN401
-        *,
-        decimal: str | None = None,
-        form: Form | None = None,
-    ) -> None:
+    def __init__(self, name: str, values: Any, *, decimal: str | None = None, form: Form | None = None) -> None:  # noqa: ANN401
         import pandas as pd
 
         if not isinstance(values, pd.Series):
@@ -288,12 +281,7 @@ class Column:
         return self._factorized[1]
 
 
-def columns_of(
-    table: Any,  # noqa: ANN401 (of any library)
-    names: Sequence[str] | None = None,
-    *,
-    decimal: str | None = None,
-) -> dict[str, Column]:
+def columns_of(table: Any, names: Sequence[str] | None = None, *, decimal: str | None = None) -> dict[str, Column]:  # noqa: ANN401 (of any library)
     """Return columns of a table by name: all, or those with some `names`; `decimal` is that of `Column`.
 
     The table is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called

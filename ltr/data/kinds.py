@@ -6,11 +6,8 @@ among numbers, yes and no in several spellings, numbers and dates that can be re
 
 What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
 `Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones, as docs/tables.md says.
-Texts of few values have a feature for each frequent value but the most frequent one, the *reference*. (With one for the
-reference, too, those of a column would add up to 1, and weights would not be unique.)
-
-A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
-as the median or the reference, if (nearly) no training row misses it.
+Texts of few values have a feature for each frequent value but the most frequent one, the *reference*: with one for it,
+too, those of a column would add up to 1, and weights would not be unique.
 
 To add a kind, recognise it in `kind_of`, write its subclass of `Encoding`, and make that in `encoding_of`. Nothing else
 looks at kinds by name.
@@ -151,11 +148,8 @@ def kind_of(
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= MOSTLY:
-        row, cell = column.first_other()
         form = column.form or NumberForm(".")
-        what = form.describe() if form.unit or form.decimal == "," else "numbers"
-        rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
-        return _with_strays(column, rule, list(dict.fromkeys(column.others())))
+        return _with_strays(column, form.describe() if form.unit or form.decimal == "," else "numbers")
     return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
@@ -218,12 +212,11 @@ def _number(column: Column, *, wanted: bool) -> Kind:
                 return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
                 return Kind("id", "whole numbers that rise from row to row, as row numbers do", form)
-    unit, dashes, note = "" if form is None else form.unit, column.dashes, ""
-    if unit:
-        note = f"column {column.name!r} is read as numbers in {unit}"
-        note += f", {listed(dashes)} as missing" if dashes else ""
+    dashes, note = listed(column.dashes), ""
+    if form is not None and form.unit:
+        note = f"column {column.name!r} is read as numbers in {form.unit}{f', {dashes} as missing' if dashes else ''}"
     elif dashes:
-        note = f"column {column.name!r}: {listed(dashes)} is read as missing"
+        note = f"column {column.name!r}: {dashes} is read as missing"
     return Kind("number", form=form, note=note)
 
 
@@ -266,10 +259,8 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
     """Return the kind of a column of dates, or the problem that some are none or can be read in several ways."""
     read = column.read_as(forms[0])
     if read.numbers is None:
-        row, cell = read.first_other()
         shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
-        rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-        return _with_strays(column, rule, read.others())
+        return _with_strays(read, f"dates {shape}")
     if len(forms) == 1:
         if forms[0].first_year is not None or not any("%y" in form for form in forms[0].formats):
             return Kind("date", form=forms[0])
@@ -287,13 +278,15 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
     return _unclear(rule, *remedies)
 
 
-def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
-    """Return the problem of a column with a few cells of another kind."""
+def _with_strays(column: Column, what: str) -> Kind:
+    """Return the problem of a column that should hold numbers or dates and has a few other cells."""
+    (row, cell), texts = column.first_other(), list(dict.fromkeys(column.others()))
+    rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
     rule += f" (and {listed(texts[1:])} in other rows)" if texts[1:] else ""
     whole = Remedy("takes all as texts", "categories", [column.name])
     if len(texts) > _STRAYS:
         return _unclear(rule, whole, _drop(column))
-    return _unclear(rule, Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", list(texts)), whole)
+    return _unclear(rule, Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", texts), whole)
 
 
 # features
@@ -515,11 +508,7 @@ class MeanEncoding(CategoryEncoding):
         return f"the mean label of each of {len(self.values)} values"
 
 
-_ENCODINGS: dict[str, type[Encoding]] = {
-    "number": NumberEncoding,
-    "category": CategoryEncoding,
-    "mean": MeanEncoding,
-}
+_ENCODINGS: dict[str, type[Encoding]] = {"number": NumberEncoding, "category": CategoryEncoding, "mean": MeanEncoding}
 
 
 def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare: float = RARE) -> Encoding | None:
@@ -540,9 +529,8 @@ def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare
     frequent, known = column.frequent(rare, MOST_VALUES), sum(column.counts.values())
     single = sum(rows == 1 for rows in column.counts.values()) / known
     if len(column.counts) == 2:
-        yes = yes_of(column.counts)
-        by_rows = sorted(column.counts, key=lambda text: (-column.counts[text], text))
-        reference, value = by_rows if yes is None else (next(text for text in column.counts if text != yes), yes)
+        yes = yes_of(column.counts)  # without it, the rarer text has the feature
+        reference, value = sorted(column.counts, key=lambda text: (text == yes, -column.counts[text], text))
         return CategoryEncoding(column.name, (value,), reference, missing=flag)
     if y is not None and 2 * sum(column.counts[text] for text in frequent) < known:
         values = tuple(column.counts)
@@ -566,11 +554,7 @@ def mean_labels(column: Column, values: Sequence[str], y: FloatArray) -> tuple[t
 
 
 def encodings_of(
-    columns: Mapping[str, Column],
-    kinds: Mapping[str, Kind],
-    y: FloatArray | None = None,
-    *,
-    rare: float = RARE,
+    columns: Mapping[str, Column], kinds: Mapping[str, Kind], y: FloatArray | None = None, *, rare: float = RARE
 ) -> tuple[tuple[Encoding, ...], dict[str, str]]:
     """Return the encodings of columns of training rows, and the reasons of columns and features that are left out.
 

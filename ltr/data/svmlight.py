@@ -45,10 +45,7 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
 
 
 def read_svmlight(
-    path: str | os.PathLike[str],
-    *,
-    features: Sequence[str] | None = None,
-    dtype: DtypeName = "auto",
+    path: str | os.PathLike[str], *, features: Sequence[str] | None = None, dtype: DtypeName = "auto"
 ) -> Dataset:
     r"""Return the labelled observations of a file, after which the data set is named.
 

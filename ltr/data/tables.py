@@ -1,9 +1,9 @@
 """Tables of your own: columns of all kinds, labels, queries, and everything that keeps them from being used.
 
-Tables have one observation per row (`ltr.data.table_files`). Sparse text (`ltr.data.svmlight`) is told from them by
-suffix and content. Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a
-column of numbers or texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside
-``rank.train`` it is ``rank.train.query``, and each line has the number of rows of the next query.
+Tables have one observation per row (`ltr.data.table_files`), sparse text is `ltr.data.svmlight`. Rows are counted from
+1, below the header; blank lines are not rows. The query of each row is a column of numbers or texts, or comes from a
+file of query sizes beside the data file, as in LightGBM: beside ``rank.train`` it is ``rank.train.query``, and each
+line has the number of rows of the next query.
 
 `read_raw_table` reads columns of all kinds, which `Table.preparation` turns into features. Features of `read_data` and
 `read_rows` are columns of numbers or booleans without missing values; they are float32 where that is their common type.
@@ -119,11 +119,10 @@ class Table:
     @property
     def error(self) -> TableError | None:
         """All problems as one error; None without any."""
-        if not self.problems:
-            return None
-        keys = {key: getattr(self.roles, key) or () for key in ("drop", "features", "numbers", "categories")}
-        known = {key: [name for name in names if name in self.columns] for key, names in keys.items()}
-        return TableError(self.where, self.problems, given=known)
+        known = {}
+        for key in ("drop", "features", "numbers", "categories"):
+            known[key] = [name for name in getattr(self.roles, key) or () if name in self.columns]
+        return TableError(self.where, self.problems, given=known) if self.problems else None
 
     def check(self) -> Table:
         """Return the table; raise TableError, with all problems, if there is one."""
