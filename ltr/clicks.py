@@ -220,12 +220,10 @@ class _Likelihood:
         return -float(self.clicked[at] @ np.log(q[at])) / float(self.clicked.sum())
 
     def slope(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient, (parameters,)."""
         missing = self.clicked.sum(0) - self.clicked.sum(1) @ self.shares(t)
         return np.asarray(-(missing @ self.design) / self.clicked.sum())
 
     def curvature(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the Hessian, (parameters, parameters)."""
         q, each = self.shares(t), self.clicked.sum(1)
         spread = np.diag(each @ q) - (q.T @ (sparse.diags_array(each) @ q)).toarray()
         return np.asarray(self.design.T @ spread @ self.design / self.clicked.sum())

@@ -155,7 +155,7 @@ def as_flat_lists(
     for name, values in zip(("scores", "labels"), real, strict=True):
         if values.is_floating_point():
             _check_finite(name, values)
-    return FlatLists(*real, number, n, batch)
+    return FlatLists(real[0], real[1], number, n, batch)
 
 
 def _raised(values: Tensor) -> Tensor:
@@ -208,9 +208,8 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
     if is_under_vmap(scores, labels, mask, weight):
-        raise TypeError(
-            "scores and labels must be plain tensors, got lanes under torch.func.vmap; use leading axes for a batch"
-        )
+        got = "lanes under torch.func.vmap; use leading axes for a batch"
+        raise TypeError(f"scores and labels must be plain tensors, got {got}")
     if labels.is_complex():
         raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
@@ -221,10 +220,9 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, got {mask.dtype}")
     if mask is None and scores.ndim > 1 and scores.shape[-1] == 1 and scores.numel() > 1:
-        raise ValueError(
-            f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, which leave nothing to"
-            " ranked: squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
-        )
+        remedy = "squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
+        lists = f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item"
+        raise ValueError(f"{lists}, which leave nothing to rank: {remedy}")
 
 
 def are_simple(scores: Tensor, labels: Tensor) -> bool:

@@ -63,10 +63,8 @@ def in_batch(
         ([[3.0, 0.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]])
     """
     if queries.ndim != 2 or documents.ndim != 3 or documents.shape[::2] != queries.shape:
-        raise ValueError(
-            f"queries must be (queries, d) and documents (queries, documents, d), got {tuple(queries.shape)} and"
-            f" {tuple(documents.shape)}"
-        )
+        got = f"{tuple(queries.shape)} and {tuple(documents.shape)}"
+        raise ValueError(f"queries must be (queries, d) and documents (queries, documents, d), got {got}")
     shape = documents.shape[:2]
     for name, given in (("labels", labels), ("log_q", log_q), ("ids", ids)):
         if given is not None and given.shape != shape:
@@ -183,10 +181,8 @@ class BiEncoderLoss(nn.Module):
         given = None if labels is None else labels.reshape(len(queries), -1)
         taught = given is not None and (given.shape[-1] != shape[1] or bool((given < 0).any()))
         if taught and self.in_batch and not self.log_q:
-            raise ValueError(
-                "in_batch must be False with a teacher's scores or margins: it has none for the candidates of other"
-                " queries, which get label 0"
-            )
+            rule = "in_batch must be False with a teacher's scores or margins"
+            raise ValueError(f"{rule}: it has none for the candidates of other queries, which get label 0")
         relevance = _labels(None if self.log_q else given, shape[1]).to(queries.device).expand(shape)
         if self.in_batch:
             log_q = given if self.log_q else None
@@ -216,8 +212,6 @@ def _labels(given: Tensor | None, size: int) -> Tensor:
     if given.shape[-1] == size - 1 and given.is_floating_point():
         return F.pad(-given, (1, 0))
     if given.shape[-1] != size:
-        raise ValueError(
-            f"labels must be {size} per query, one per candidate, or {size - 1} margins of the first candidate over the"
-            f" others, of a floating point type, got {given.shape[-1]}"
-        )
+        margins = f"{size - 1} margins of the first candidate over the others, of a floating point type"
+        raise ValueError(f"labels must be {size} per query, one per candidate, or {margins}, got {given.shape[-1]}")
     return given

@@ -7,6 +7,7 @@ A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -180,10 +181,8 @@ class Column:
     @cached_property
     def _numbers(self) -> FloatArray:
         """The different cells as numbers, NaN for what is none."""
-        if self._given == "text":
-            return np.full(len(self._cells), np.nan)
-        form = self._given if isinstance(self._given, DateForm) else self.form or NumberForm()
-        return np.array([form.read(cell) for cell in self._cells], dtype=np.float64)
+        form = self._given if isinstance(self._given, DateForm) else self.form
+        return np.array([math.nan if form is None else form.read(cell) for cell in self._cells], dtype=np.float64)
 
     @cached_property
     def _not_numbers(self) -> BoolArray:

@@ -213,11 +213,9 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
     numbers, ids = checked_queries(group, n, where, "group ids")
     if (found := change_in_list(numbers, lists)) is not None:
         row, first = found
-        raise DataError(
-            f"{where}: all rows of a query must be in one group, because whole queries are held out, got "
-            f"{ids[numbers[row]]} in row {row + 1} and {ids[first]} in an earlier row of its query: "
-            "leave the groups out"
-        )
+        got = f"{ids[numbers[row]]} in row {row + 1} and {ids[first]} in an earlier row of its query"
+        rule = "all rows of a query must be in one group, because whole queries are held out"
+        raise DataError(f"{where}: {rule}, got {got}: leave the groups out")
     return numbers
 
 

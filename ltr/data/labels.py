@@ -50,8 +50,9 @@ def labels_of(column: Column, positive: object = None, *, graded: bool = False) 
     if given is not None and given not in counts:
         lowered = {text.lower(): text for text in reversed(counts)}
         near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
-        ways = tuple(Remedy("is the nearest one", "positive", _typed(lowered[text])) for text in near)
-        problems.append(Problem(f"{where} has no label {given!r}; it has {listed(counts)}", ways or _positive(counts)))
+        nearest = [Remedy("is the nearest one", "positive", _typed(lowered[text])) for text in near]
+        rule = f"{where} has no label {given!r}; it has {listed(counts)}"
+        problems.append(Problem(rule, nearest or _positive(counts)))
     elif given is not None:
         same = [text for text in counts if text.casefold() == given.casefold()]
         problems += [_spelt(where, same)] if len(same) > 1 else []  # the others would count as negatives

@@ -146,10 +146,10 @@ def files_of(path: TablePath) -> list[Path]:
     return files
 
 
-def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dict[str, Any]:
+def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     r"""Return the columns of a table by name, pandas Series or NumPy arrays, with texts and missing values.
 
-    Texts that are numbers in one way only are numbers; `ids` is a column whose fields stay as they are.
+    Texts that are numbers in one way only are numbers.
 
     Examples:
         >>> import tempfile
@@ -159,8 +159,7 @@ def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dic
         ...     {name: column.tolist() for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
-    columns = open_table(path, ids=ids).columns
-    return {name: column.cells if name == ids else column.typed for name, column in columns.items()}
+    return {name: column.typed for name, column in open_table(path).columns.items()}
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
@@ -434,7 +433,6 @@ _COLUMNS = 16  # that are put into a matrix at a time, a line of a processor's c
 
 
 def _read_excel(file: Path) -> dict[str, Any]:
-    """Return the columns of the first sheet of a workbook."""
     import pandas as pd
 
     with _library(file, *_EXCEL):

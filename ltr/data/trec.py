@@ -4,8 +4,6 @@ A line of a run is ``query Q0 document rank score tag``, one of qrels ``query 0 
 space separates the fields and there are no comments; text is UTF-8. The rank of a run's lines plays no part: documents
 are ordered by score, descending, and those of one score by their names, descending. Scores are compared in double
 precision; trec_eval rounds them to single precision first.
-
-`judged_lists` brings a run and its judgements together, in the form that the metrics of `ltr.metrics` take.
 """
 
 from __future__ import annotations
@@ -151,7 +149,6 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...]) -> pd.DataFrame
 
 
 def _check_once(where: str, frame: pd.DataFrame) -> None:
-    """Raise DataError where a query has a document twice."""
     if (again := frame.duplicated(["query", "document"])).any():
         at = int(again.argmax())
         got = f"{frame['document'].iloc[at]!r} of {frame['query'].iloc[at]!r} again in row {at + 1}"
@@ -177,7 +174,6 @@ def _checked(path: str | os.PathLike[str], name: str, given: NDArray[Any]) -> ND
 def _to_write(
     path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], name: str, values: ArrayLike
 ) -> pd.DataFrame:
-    """Return the columns of lines to write."""
     import pandas as pd
 
     queries, documents = list(map(str, query)), list(map(str, document))
