@@ -45,23 +45,16 @@ _NORMAL = 1.6448536269514722  # 95 % quantile of the standard normal distributio
 
 @dataclass(frozen=True, eq=False)
 class PositionBias:
-    """Propensities of positions, relative to the first one, with their 90 % intervals.
+    """Propensities of positions, relative to the first one, with their 90 % intervals."""
 
-    Attributes:
-        positions: positions in the log, ascending, (positions,).
-        propensity, lower, upper: their propensities and the ends of the intervals, (positions,).
-        shape: what the propensities were assumed to be; `eta` is the exponent of ``"power"``, else NaN.
-        items, clicks: number of items that were shown at two or more positions and clicked, and of their clicks.
-    """
-
-    positions: NDArray[np.int64]
-    propensity: NDArray[np.float64]
-    lower: NDArray[np.float64]
+    positions: NDArray[np.int64]  # in the log, ascending, (positions,)
+    propensity: NDArray[np.float64]  # (positions,)
+    lower: NDArray[np.float64]  # ends of the intervals, (positions,)
     upper: NDArray[np.float64]
-    shape: Shape
-    items: int
-    clicks: int
-    eta: float = math.nan
+    shape: Shape  # what the propensities were assumed to be
+    items: int  # number of those that were shown at two or more positions and clicked
+    clicks: int  # number of their clicks
+    eta: float = math.nan  # exponent of the shape "power"
 
     def of(self, position: ArrayLike) -> NDArray[np.float64]:
         """Return the propensity of each position; raise ValueError for one that is not known."""
@@ -78,10 +71,7 @@ class PositionBias:
         return self.propensity[at]
 
     def weights(self, position: ArrayLike, clicked: ArrayLike) -> NDArray[np.float64]:
-        """Return the inverse propensity weight of each row: 1 / propensity if it was clicked, and 1 if not.
-
-        Raises ValueError for unknown positions, clicks that are not 0 or 1, and lengths that differ.
-        """
+        """Return the inverse propensity weight of each row: 1 / propensity if it was clicked, and 1 if not."""
         looked, clicks = self.of(position), _clicks(clicked)
         _check_lengths(position=len(looked), clicked=len(clicks))
         return np.where(clicks, 1 / looked, 1.0)
@@ -114,8 +104,8 @@ def estimate_position_bias(
         shape: ``"free"`` for a propensity per position; ``"power"`` for ``k**-eta``, which few clicks determine.
 
     Raises:
-        ValueError: items, positions or clicks that are missing or out of range, and logs that do not determine the
-            propensities: no item was shown at two positions, or nothing connects some positions with the others.
+        ValueError: values that are missing or out of range, and logs that do not determine the propensities: no item
+            was shown at two positions, or nothing connects some positions with the others.
 
     Examples:
         >>> shown = 100 * ["a"] + 100 * ["b"]  # either one was shown 50 times first and 50 times second
@@ -138,26 +128,12 @@ def estimate_position_bias(
 
     design = np.eye(len(known))[:, 1:] if shape == "free" else np.log(known[0] / known)[:, None]
     likelihood = _Likelihood(shown, clicked_at, design)
-    found = optimize.minimize(
-        likelihood.value,
-        np.zeros(design.shape[1]),
-        jac=likelihood.slope,
-        hess=likelihood.curvature,
-        method="trust-exact",
-        options={"gtol": 1e-9},
-    )
-    deviation = likelihood.deviation(found.x)
-    logs = design @ found.x
-    return PositionBias(
-        positions=known,
-        propensity=np.exp(logs),
-        lower=np.exp(logs - _NORMAL * deviation),
-        upper=np.exp(logs + _NORMAL * deviation),
-        shape=shape,
-        items=shown.shape[0],
-        clicks=int(clicked_at.sum()),
-        eta=float(found.x[0]) if shape == "power" else math.nan,
-    )
+    by: dict[str, Any] = {"jac": likelihood.slope, "hess": likelihood.curvature, "method": "trust-exact"}
+    best = optimize.minimize(likelihood.value, np.zeros(design.shape[1]), options={"gtol": 1e-9}, **by).x
+    logs, deviation = design @ best, likelihood.deviation(best)
+    propensity, lower, upper = (np.exp(logs + side * _NORMAL * deviation) for side in (0, -1, 1))
+    eta = float(best[0]) if shape == "power" else math.nan
+    return PositionBias(known, propensity, lower, upper, shape, shown.shape[0], int(clicked_at.sum()), eta)
 
 
 def fit_with_position_bias(
@@ -183,9 +159,6 @@ def fit_with_position_bias(
         X, clicked, qid, position: features, clicks, list of each row, and its position there, from 1.
         shape: as that of `estimate_position_bias`.
 
-    Raises:
-        ValueError: what `estimate_position_bias` and the ranker's `fit` raise.
-
     Examples:
         >>> from ltr.rankers import SurrogateRanker
         >>> rng = np.random.default_rng(0)
@@ -207,13 +180,12 @@ def fit_with_position_bias(
 
     parts = list(GroupKFold(_FOLDS).split(places, groups=lists))
     weights, group = np.ones(len(clicks)), np.empty(len(clicks), dtype=np.int64)
-    bias: PositionBias | None = None
+    before: PositionBias | None = None
     for _ in range(_ROUNDS):
         for number, (seen, held) in enumerate(parts):
             scores = np.asarray(fitted(seen, weights).predict(_safe_indexing(X, held)))
             edges = np.quantile(scores, np.arange(1, _BINS) / _BINS)
             group[held] = number * _BINS + np.searchsorted(edges, scores)
-        before = bias
         try:
             bias = estimate_position_bias(group, places, clicks, shape=shape)
         except ValueError as error:
@@ -224,7 +196,7 @@ def fit_with_position_bias(
         weights = bias.weights(places, clicks)
         if before is not None and np.allclose(bias.propensity, before.propensity, rtol=_SETTLED, atol=0):
             break
-    assert bias is not None
+        before = bias
     return fitted(np.arange(len(clicks)), weights), bias
 
 
@@ -237,24 +209,21 @@ class _Likelihood:
     design: NDArray[np.float64]  # (positions, parameters)
 
     def shares(self, t: NDArray[np.float64]) -> sparse.csr_array:
-        """Return q, the share of each item's clicks that is expected at each position."""
+        """Return q, the expected share of each item's clicks at each position, (items, positions)."""
         logs = self.design @ t
         looks = self.shown.multiply(np.exp(logs - logs.max())).tocsr()
         return sparse.diags_array(1 / looks.sum(1)) @ looks
 
     def value(self, t: NDArray[np.float64]) -> float:
-        """Return the value."""
         q = self.shares(t)
         at = self.clicked.nonzero()
         return -float(self.clicked[at] @ np.log(q[at])) / float(self.clicked.sum())
 
     def slope(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the gradient, (parameters,)."""
         missing = self.clicked.sum(0) - self.clicked.sum(1) @ self.shares(t)
         return np.asarray(-(missing @ self.design) / self.clicked.sum())
 
     def curvature(self, t: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the Hessian, (parameters, parameters)."""
         q, each = self.shares(t), self.clicked.sum(1)
         spread = np.diag(each @ q) - (q.T @ (sparse.diags_array(each) @ q)).toarray()
         return np.asarray(self.design.T @ spread @ self.design / self.clicked.sum())

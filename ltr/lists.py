@@ -20,13 +20,12 @@ rows alone, such as 1 / propensity of a click, weigh rows and no lists. Rows of 
 are no queries, the weights of rows go to the loss as they are.
 
 Labels are relevances of 0 or more. A negative label nearly always marks padding, as in other toolkits, and would be
-ranked like an item: metrics refuse it, and so do losses, but for labels of a floating point type of a loss that only
-compares labels or takes their differences (`ltr.losses.RankingLoss.signed`): these may be the scores of a teacher. A
-batch of lists of one item is refused as well, unless a mask or qid shows that it is meant: the output of a model, of
-shape ``(*batch, list, 1)``, needs ``squeeze(-1)``.
+ranked like an item: metrics refuse it, and so do losses, but for floating point labels of a loss that only compares
+labels (`ltr.losses.RankingLoss.signed`): these may be the scores of a teacher. A batch of lists of one item is refused
+as well, unless a mask or qid shows that it is meant: a model's output ``(*batch, list, 1)`` needs ``squeeze(-1)``.
 
-Losses take torch tensors. Metrics also take whatever `numpy.asarray` reads as numbers (`as_tensors`); their values are
-torch tensors in every case.
+Losses take torch tensors. Metrics also take whatever `numpy.asarray` reads as numbers (`as_tensors`), and return
+tensors.
 """
 
 from __future__ import annotations
@@ -57,8 +56,7 @@ _EXACT = 2**24  # all integers up to here are exact in float32
 class Lists:
     """Padded lists: every tensor has the shape ``(*batch, list)``, and `mask` is True where an item is real.
 
-    Masked-out places have score 0 and label 0, so that nothing in the padding, not even NaN, reaches a value or a
-    gradient.
+    Padding has score 0 and label 0, so that nothing in it, not even NaN, reaches a value or a gradient.
     """
 
     scores: Tensor
@@ -81,8 +79,7 @@ class FlatLists:
 def as_tensors(scores: Values, **others: Values | None) -> tuple[Any, ...]:
     """Return the inputs of a metric as tensors, in their order, on the device of `scores`; None passes through.
 
-    Types are those of NumPy, except that whole numbers as scores become float64. Raises TypeError for anything but real
-    numbers or booleans, ValueError for rows of different lengths.
+    Types are those of NumPy, but scores that are whole numbers become float64.
     """
     device = scores.device if isinstance(scores, Tensor) else None
     named = {"scores": scores, **others}
@@ -110,12 +107,8 @@ def as_lists(
     """Check the inputs of a loss, all ``(*batch, list)``, and fill their padding with zeros.
 
     Scores of float16 and bfloat16 are raised to float32, labels and weights converted to the type of the scores. Labels
-    of a floating point type may be negative if `signed`.
-
-    Raises:
-        TypeError: an input that is not a tensor, scores that are not floating point, a mask that is not boolean.
-        ValueError: shapes that differ, numbers that are not finite in the precision of the scores, negative labels or
-            weights, a batch of lists of one item without a mask.
+    of a floating point type may be negative if `signed`. Besides the errors of `check_inputs`, ValueError is raised for
+    numbers that are not finite in the precision of the scores, and for negative labels or weights.
 
     Examples:
         >>> lists = as_lists(torch.tensor([3.0, torch.nan]), torch.tensor([1, 0]), mask=torch.tensor([True, False]))
@@ -148,7 +141,7 @@ def as_flat_lists(
     batch, length = scores.shape[:-1], scores.shape[-1]
     if qid is not None:
         number = numbered(qid)
-        count = int(number.max()) + 1 if len(number) else 0
+        count = _count(number)
         number = number if mask is None else number[mask]
         n = torch.bincount(number, minlength=count)
         batch = n.shape
@@ -158,13 +151,11 @@ def as_flat_lists(
     else:
         n = mask.reshape(math.prod(batch), length).sum(-1)
         number = torch.arange(len(n), device=scores.device).repeat_interleave(n)
-    scores = scores.detach()
-    real = (scores.reshape(-1), labels.reshape(-1)) if mask is None else (scores[mask], labels[mask])
-    raised = _raised(real[0]), _raised(real[1])
-    for name, values in zip(("scores", "labels"), raised, strict=True):
+    real = [_raised(x.reshape(-1) if mask is None else x[mask]) for x in (scores.detach(), labels)]
+    for name, values in zip(("scores", "labels"), real, strict=True):
         if values.is_floating_point():
             _check_finite(name, values)
-    return FlatLists(*raised, number, n, batch)
+    return FlatLists(real[0], real[1], number, n, batch)
 
 
 def _raised(values: Tensor) -> Tensor:
@@ -176,7 +167,7 @@ def _raised(values: Tensor) -> Tensor:
 
 def _check_finite(name: str, values: Tensor) -> None:
     if not _all_finite(values):
-        raise ValueError(f"{name} must be finite, got {_first_bad(values)}")
+        raise ValueError(f"{name} must be finite, got {float(values[~torch.isfinite(values)][0])}")
 
 
 def _check_weights(name: str, weights: Tensor) -> None:
@@ -191,7 +182,7 @@ def _check_labels(labels: Tensor, given: Tensor, *, signed: bool) -> None:
         return
     lowest, highest = (float(end) for end in labels.aminmax())
     if not (math.isfinite(lowest) and math.isfinite(highest)):
-        raise ValueError(f"labels must be finite, got {_first_bad(labels)}")
+        _check_finite("labels", labels)
     if not (signed and given.is_floating_point()):
         check_nonnegative(lowest, remedy="give a teacher's scores as floating point" if signed else None)
     # large integers, which may become equal in the type of the scores
@@ -217,9 +208,8 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
     if not scores.is_floating_point():
         raise TypeError(f"scores must be floating point, got {scores.dtype}")
     if is_under_vmap(scores, labels, mask, weight):
-        raise TypeError(
-            "scores and labels must be plain tensors, got lanes under torch.func.vmap; use leading axes for a batch"
-        )
+        got = "lanes under torch.func.vmap; use leading axes for a batch"
+        raise TypeError(f"scores and labels must be plain tensors, got {got}")
     if labels.is_complex():
         raise TypeError(f"labels must be real numbers, got {labels.dtype}")
     if scores.ndim == 0:
@@ -230,21 +220,19 @@ def check_inputs(scores: Tensor, labels: Tensor, mask: Tensor | None = None, wei
     if mask is not None and mask.dtype != torch.bool:
         raise TypeError(f"mask must be boolean, got {mask.dtype}")
     if mask is None and scores.ndim > 1 and scores.shape[-1] == 1 and scores.numel() > 1:
-        raise ValueError(
-            f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item, which leave nothing to"
-            " ranked: squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
-        )
+        remedy = "squeeze(-1) scores and labels if their last axis is not the list, or pass mask= if it is"
+        lists = f"scores of shape {tuple(scores.shape)} are {scores.numel()} lists of one item"
+        raise ValueError(f"{lists}, which leave nothing to rank: {remedy}")
 
 
 def are_simple(scores: Tensor, labels: Tensor) -> bool:
     """Return whether `check_inputs` accepts scores and labels because they are of the usual types: a quick answer."""
-    if type(scores) is not Tensor or type(labels) is not Tensor:
-        return False
-    shape = scores.shape
     return (
-        scores.dtype in _USUAL_SCORES
+        type(scores) is Tensor
+        and type(labels) is Tensor
+        and scores.dtype in _USUAL_SCORES
         and labels.dtype in _USUAL_LABELS
-        and labels.shape == shape
+        and labels.shape == (shape := scores.shape)
         and len(shape) > 0
         and shape[-1] > 1
         and not is_transformed()
@@ -268,8 +256,7 @@ def check_qid(scores: Tensor, qid: Tensor | None) -> None:
 def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) -> Tensor:
     """Check the weights of lists, and return one for each list: ``(*batch,)``, or ``(lists,)`` with qid.
 
-    With qid, those given are of each item's list, ``(items,)``, and those returned in the order in which ids first
-    appear. Raises ValueError for another shape, negative weights, or some that differ within a list.
+    With qid, those given are of each item's list, ``(items,)``, and those returned in the order of the first items.
     """
     if not isinstance(list_weight, Tensor):
         raise TypeError(f"list_weight must be a torch tensor, got {type(list_weight).__name__}")
@@ -284,7 +271,7 @@ def weights_of_lists(list_weight: Tensor, scores: Tensor, qid: Tensor | None) ->
     if qid is None:
         return weights
     number = numbered(qid)
-    of_lists = weights.new_zeros(int(number.max()) + 1 if len(number) else 0).index_copy(0, number, weights)
+    of_lists = weights.new_zeros(_count(number)).index_copy(0, number, weights)
     different = (of_lists[number] != weights).nonzero().squeeze(-1)
     if len(different):
         at = different[0]
@@ -304,7 +291,7 @@ def split_weights(weight: Tensor, number: Tensor, labels: Tensor) -> tuple[Tenso
         >>> split_weights(torch.tensor([2.0, 2.0, 6.0, 3.0]), number, labels)
         (tensor([2., 3.]), tensor([1., 1., 2., 1.]))
     """
-    lists = int(number.max()) + 1 if len(number) else 0
+    lists = _count(number)
     labels = labels.to(weight.dtype).masked_fill(weight == 0, math.inf)
     lowest = labels.new_full((lists,), math.inf).scatter_reduce(0, number, labels, "amin")
     rows = ((weight > 0) & (labels == lowest[number])).nonzero().squeeze(-1)
@@ -331,8 +318,9 @@ def _all_finite(values: Tensor) -> bool:
     return math.isfinite(float(values.detach().sum())) or bool(torch.isfinite(values).all())
 
 
-def _first_bad(values: Tensor) -> float:
-    return float(values[~torch.isfinite(values)][0])
+def _count(number: Tensor) -> int:
+    """Return the number of lists of some items, numbered from 0."""
+    return int(number.max()) + 1 if len(number) else 0
 
 
 def numbered(qid: Tensor) -> Tensor:
@@ -363,9 +351,8 @@ def unique(values: Tensor) -> tuple[Tensor, Tensor]:
 def buckets(group: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield the items of groups as rows, groups of similar size together, so that at most half of it is padding.
 
-    Given the group of each item, (items,), yield for the groups of 2^k to 2^(k+1) - 1 items, ascending, two arrays of
-    shape (groups, longest): the places of the items of each group, in their order, with places of the same group as
-    padding; and a mask that is False in padding.
+    For the groups of 2^k to 2^(k+1) - 1 items, ascending, yield two arrays of shape (groups, longest): the places of
+    the items of each group, in their order, padded with places of the same group; and a mask, False in padding.
 
     Examples:
         >>> [(places.tolist(), mask.tolist()) for places, mask in buckets(torch.tensor([4, 0, 4, 4, 2]))]

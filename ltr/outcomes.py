@@ -1,6 +1,6 @@
 r"""Labels of two fields: the time until an event, and the outcome of a treatment.
 
-They are structured arrays, as scikit-survival has them, so that rows of them are taken like those of other labels.
+They are structured arrays (n,), as scikit-survival has them, whose rows are taken like those of other labels.
 
 *Times.* A row has a time and says whether the event happened then or the row was last seen without it (censored).
 Row i is *comparable* with row k, and should stand above it, if it is known to have its event first:
@@ -50,9 +50,7 @@ def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
 
 
 def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
-    """Return labels of the time until an event, a structured array with the fields ``event`` and ``time``, (n,).
-
-    `time` is when the event happened, or when the row was last seen, finite and >= 0; `event` whether it happened.
+    """Return labels with the fields ``event``, whether it happened, and ``time``, when it did or the row was last seen.
 
     Examples:
         >>> survival_labels([5.0, 3.0], [True, False]).tolist()
@@ -63,9 +61,7 @@ def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
 
 
 def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
-    """Return labels of treated rows and others, a structured array with the fields ``treatment`` and ``outcome``, (n,).
-
-    `outcome` is what happened, finite numbers; `treatment` whether the row was treated: 0 and 1, or booleans.
+    """Return labels with the fields ``treatment``, whether a row was treated, and ``outcome``, what happened.
 
     Examples:
         >>> uplift_labels([1, 0], [0, 1]).tolist()
@@ -90,24 +86,18 @@ def _labels(
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """The time until an event of each row, in the order in which rows are comparable.
+    """The time until an event of each row, and the order in which rows are comparable.
 
-    Attributes:
-        time, event: the time, and whether the event happened then, (n,).
-        order: a whole number for each row; of equal times those with an event are first. Row i is comparable with row
-            k where ``event[i] and order[i] < order[k]``, (n,).
+    Row i is comparable with row k where ``event[i] and order[i] < order[k]``.
     """
 
-    time: FloatArray
-    event: BoolArray
-    order: IntArray
+    time: FloatArray  # (n,)
+    event: BoolArray  # whether the event happened then, (n,)
+    order: IntArray  # whole numbers; of equal times rows with an event are first, (n,)
 
     @classmethod
     def of(cls, y: Any) -> Times:  # noqa: ANN401 (labels of any kind)
-        """Read labels as `survival_labels` or scikit-survival makes them: one field of booleans, one of numbers.
-
-        Raises ValueError for other labels, or labels without a comparable pair.
-        """
+        """Read labels of a field of booleans and one of numbers; raise ValueError without a comparable pair."""
         if isinstance(y, Times):
             return y
         fields = getattr(getattr(y, "dtype", None), "fields", None) or {}
@@ -138,7 +128,7 @@ class Times:
 
     @property
     def pairs(self) -> int:
-        """The number of comparable pairs."""
+        """Number of comparable pairs."""
         return int(self.later.sum())
 
     def later_below(self, scores: ArrayLike) -> tuple[IntArray, IntArray]:
@@ -161,16 +151,11 @@ class Times:
 
 @dataclass(frozen=True, eq=False)
 class KaplanMeier:
-    """The share of rows without an event beyond each time of an event.
+    """The share of rows without an event beyond each time of an event."""
 
-    Attributes:
-        time, share: the times of events, ascending, and the share without an event up to and including each, (m,).
-        lower, upper: ends of the pointwise intervals of the shares, (m,).
-    """
-
-    time: FloatArray
-    share: FloatArray
-    lower: FloatArray
+    time: FloatArray  # of events, ascending, (m,)
+    share: FloatArray  # of the rows without an event up to and including each time, (m,)
+    lower: FloatArray  # ends of their pointwise intervals, (m,)
     upper: FloatArray
 
     def at(self, times: ArrayLike) -> FloatArray:
@@ -180,7 +165,7 @@ class KaplanMeier:
 
 
 def kaplan_meier(time: ArrayLike, event: ArrayLike, *, level: float = 0.95) -> KaplanMeier:
-    r"""Estimate the share of rows without an event up to each time, where some rows are censored.
+    r"""Estimate the share of rows without an event up to each time, where some rows are censored, as Kaplan and Meier.
 
     With d_j events at ``t_j`` among the n_j rows seen until then, ``S(t) = prod over t_j <= t of (1 - d_j / n_j)``. The
     interval, of the probability `level`, is normal on the scale of ``log(-log S)``, with Greenwood's variance; it is S
@@ -247,20 +232,22 @@ class Treatments:
         return np.where(self.treatment, self.outcome / treated, -self.outcome / others)
 
     @cached_property
-    def gains(self) -> FloatArray:
-        """``N_1 N_0 (z_i - min z)``, from which `affine` makes the area; whole numbers where outcomes are, (n,)."""
+    def _scaled(self) -> FloatArray:
+        """``N_1 N_0 z_i``, whole numbers where outcomes are, (n,)."""
         treated, others = self.sizes
-        gains = np.where(self.treatment, self.outcome * others, -self.outcome * treated)
-        return gains - gains.min()
+        return np.where(self.treatment, self.outcome * others, -self.outcome * treated)
+
+    @cached_property
+    def gains(self) -> FloatArray:
+        """``N_1 N_0 (z_i - min z)``, from which `affine` makes the area, (n,)."""
+        return self._scaled - self._scaled.min()
 
     @cached_property
     def affine(self) -> tuple[Fraction, Fraction]:
         """Scale and shift that turn ``sum_i gains_i rank_i`` into the area under the uplift curve."""
-        (treated, others), n = self.sizes, len(self.outcome)
-        lowest = float(np.where(self.treatment, self.outcome * others, -self.outcome * treated).min())
-        total = sum(map(Fraction, self.gains.tolist())) + n * Fraction(lowest)
-        unit = treated * others
-        return Fraction(1, n * unit), (Fraction(lowest) * (n + 1) / 2 - total / (2 * n)) / unit
+        n, unit, lowest = len(self), math.prod(self.sizes), Fraction(float(self._scaled.min()))
+        total = sum(map(Fraction, self.gains.tolist())) + n * lowest
+        return Fraction(1, n * unit), (lowest * (n + 1) / 2 - total / (2 * n)) / unit
 
     def auuc(self, scores: ArrayLike) -> float:
         """Return the area under the uplift curve; rows of equal scores stand at the mean of their ranks."""
@@ -309,11 +296,10 @@ def wilson(positives: int, rows: int, level: float = 0.9) -> tuple[float, float]
 
 
 def effect_interval(outcome: FloatArray, treatment: BoolArray, level: float = 0.9) -> tuple[float, float, float] | None:
-    """Return the difference of the mean outcomes of treated rows and others, and its interval.
+    """Return the difference of the mean outcomes of treated rows and others, and its interval; None with too few rows.
 
-    The interval of outcomes 0 and 1 is Newcombe's (1998), made of `wilson`'s; that of others is the normal one. Return
-    None where treated rows or others are missing, or where one of them is a single row with another outcome than 0 and
-    1.
+    The interval of outcomes 0 and 1 is Newcombe's (1998), made of `wilson`'s; that of others is the normal one, for
+    which there have to be two treated rows and two others.
     """
     sides = outcome[treatment], outcome[~treatment]
     if min(map(len, sides)) < 1:
@@ -337,5 +323,4 @@ def _check_rows(name: str, rule: str, numbers: FloatArray, good: BoolArray) -> N
 
 
 def _described(y: Any) -> str:  # noqa: ANN401
-    dtype = getattr(y, "dtype", None)
-    return f"{type(y).__name__}" if dtype is None else f"{dtype} of shape {np.shape(y)}"
+    return f"{y.dtype} of shape {np.shape(y)}" if hasattr(y, "dtype") else type(y).__name__

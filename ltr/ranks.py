@@ -3,7 +3,7 @@
 For scores ``f`` of shape ``(*batch, list)``, counting over the real items k of each list:
 
 * RankCV(i)       = #{k : f_k <= f_i}, 1 to n: ties count as correct, so a constant score is best. Never optimise it.
-* Subrank(i)      = #{k : f_k < f_i}, 0 to n - 1; with a margin, #{k : f_i - f_k >= margin}.
+* Subrank(i)      = #{k : f_k < f_i}, 0 to n - 1.
 * ResolvedRank(i) = a permutation of 0 to n - 1 ordered by score. Of two tied items the one with the lower label ranks
   higher; items of equal score and label are ordered by index, the first on top.
 
@@ -15,7 +15,6 @@ Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.6.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -23,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ltr.checks import as_float, one_of
+from ltr.checks import one_of
 from ltr.lists import Lists, as_lists
 from ltr.statistics import GAIN, GainName, RankStatistic
 
@@ -50,25 +49,18 @@ def rank_cv(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
         [3, 1, 3]
     """
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
-    return _count_below(lists, lists.scores, inclusive=True).masked_fill(~lists.mask, -1)
+    return _count_below(lists, inclusive=True)
 
 
-def subrank(scores: Tensor, *, margin: float = 0.0, mask: Tensor | None = None) -> Tensor:
-    """Return Subrank(i) = #{k : f_i - f_k >= margin}, or #{k : f_k < f_i} for margin 0, decided in float64: int64.
+def subrank(scores: Tensor, *, mask: Tensor | None = None) -> Tensor:
+    """Return Subrank(i) = #{k : f_k < f_i}: int64.
 
     Examples:
-        >>> subrank(torch.tensor([2.0, 1.0, 1.75]), margin=0.5).tolist()
+        >>> subrank(torch.tensor([2.0, 1.0, 2.0])).tolist()
         [1, 0, 1]
     """
-    if not as_float(margin) >= 0:
-        raise ValueError(f"margin must be a number >= 0, got {margin!r:.80}")
-    margin = float(margin)
     lists = as_lists(scores, torch.zeros_like(scores), mask=mask)
-    lists = replace(lists, scores=lists.scores.detach().double())
-    counts = _count_below(lists, lists.scores, inclusive=False)
-    if margin > 0:  # one below the rounding of the scores must not let ties count
-        counts = torch.minimum(counts, _count_below(lists, lists.scores - margin, inclusive=True))
-    return counts.masked_fill(~lists.mask, -1)
+    return _count_below(lists, inclusive=False)
 
 
 def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None) -> Tensor:
@@ -79,10 +71,7 @@ def resolved_rank(scores: Tensor, labels: Tensor, *, mask: Tensor | None = None)
         [1, 0, 2]
     """
     lists = as_lists(scores, labels, mask=mask)
-    order = order_items(lists, -lists.labels)
-    position = torch.empty_like(order).scatter_(
-        -1, order, torch.arange(order.shape[-1], device=order.device).expand_as(order)
-    )
+    position = order_items(lists, -lists.labels).argsort(-1)
     return (lists.mask.sum(-1, keepdim=True) - 1 - position).masked_fill(~lists.mask, -1)
 
 
@@ -109,7 +98,7 @@ def gains_of(labels: Tensor, gain: GainName) -> Tensor:
 def weighted_labels(
     labels: NDArray[np.float64], weights: NDArray[np.float64] | None, gain: GainName
 ) -> NDArray[np.float64]:
-    """Return labels whose gains are those of the given ones, times the weights of the rows; None means weights of 1."""
+    """Return labels whose gains are those of the given ones times the weights of the rows, if there are any."""
     if weights is None:
         return labels
     gains = gains_of(torch.from_numpy(labels), gain).numpy() * weights
@@ -155,8 +144,8 @@ def position_weights(statistic: RankStatistic, n: Tensor, longest: int) -> Tenso
     )
 
 
-def _count_below(lists: Lists, thresholds: Tensor, *, inclusive: bool) -> Tensor:
-    """Return #{k real : f_k < threshold}, or <= when inclusive, for each threshold."""
-    padded = lists.scores.detach().masked_fill(~lists.mask, float("inf"))
-    ascending = padded.sort(dim=-1).values
-    return torch.searchsorted(ascending, thresholds.detach().contiguous(), right=inclusive)
+def _count_below(lists: Lists, *, inclusive: bool) -> Tensor:
+    """Return #{k real : f_k < f_i}, or <= when inclusive, for each item; -1 in padding."""
+    scores = lists.scores.detach()
+    ascending = scores.masked_fill(~lists.mask, math.inf).sort(dim=-1).values
+    return torch.searchsorted(ascending, scores.contiguous(), right=inclusive).masked_fill(~lists.mask, -1)

@@ -41,23 +41,20 @@ def in_batch(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return scores, labels and mask of lists in which every query has all documents of a batch.
 
-    The documents of other queries have label 0. With `ltr.losses.SoftmaxLoss` this is the softmax with in-batch
-    negatives, also known as multiple negatives ranking or InfoNCE. Subtracting the logarithm of a document's sampling
-    probability from its score (the logQ correction) corrects for popular documents, which are in more batches.
+    All three are (queries, queries * documents), the documents of the first query first. Those of other queries have
+    label 0. With `ltr.losses.SoftmaxLoss` this is the softmax with in-batch negatives, also known as multiple negatives
+    ranking or InfoNCE. Subtracting the logarithm of a document's sampling probability from its score (the logQ
+    correction) corrects for popular documents, which are in more batches.
 
     Source: Yi et al., *Sampling-Bias-Corrected Neural Modeling for Large Corpus Item Recommendations* (2019).
 
     Args:
         queries: embeddings, (queries, d); scores are inner products.
         documents: embeddings of the documents of each query, (queries, documents, d).
-        labels: relevance of a query's own documents, 0 or more, (queries, documents); None for 1 for the first and 0
-            for others.
+        labels: relevance of a query's own documents, (queries, documents); by default 1 for the first, 0 for others.
         log_q: logarithm of each document's sampling probability, up to a constant, (queries, documents).
-        ids: id of each document, integers, (queries, documents). Documents of other queries that a query has itself are
-            masked; without it, they count as irrelevant.
-
-    Returns:
-        Three tensors of shape (queries, queries * documents), the documents of the first query first.
+        ids: id of each document, integers, (queries, documents), by which the documents of other queries that a query
+            has itself are masked.
 
     Examples:
         >>> queries, documents = torch.eye(2), torch.tensor([[[3.0, 1.0]], [[0.0, 2.0]]])
@@ -66,10 +63,8 @@ def in_batch(
         ([[3.0, 0.0], [1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]])
     """
     if queries.ndim != 2 or documents.ndim != 3 or documents.shape[::2] != queries.shape:
-        raise ValueError(
-            f"queries must be (queries, d) and documents (queries, documents, d), got {tuple(queries.shape)} and"
-            f" {tuple(documents.shape)}"
-        )
+        got = f"{tuple(queries.shape)} and {tuple(documents.shape)}"
+        raise ValueError(f"queries must be (queries, d) and documents (queries, documents, d), got {got}")
     shape = documents.shape[:2]
     for name, given in (("labels", labels), ("log_q", log_q), ("ids", ids)):
         if given is not None and given.shape != shape:
@@ -89,14 +84,10 @@ def in_batch(
 
 
 class CrossEncoderLoss(nn.Module):
-    """A loss for ``CrossEncoderTrainer`` of sentence-transformers 6.
+    """A loss for ``CrossEncoderTrainer`` of sentence-transformers 6, of a ``CrossEncoder`` with one output.
 
     The columns of the data set are the query and its candidates: either one column with a list of texts, of any length,
-    or one column per candidate. The top of `ltr.text` describes labels, a list per query.
-
-    Args:
-        model: a ``CrossEncoder`` with one output.
-        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
+    or one column per candidate. Labels are a list per query, as above; `loss` may be a name.
 
     Examples:
         >>> loss = CrossEncoderLoss(model, "lambda(statistic=dcg@10)")  # doctest: +SKIP
@@ -140,17 +131,15 @@ class CrossEncoderLoss(nn.Module):
 
 
 class BiEncoderLoss(nn.Module):
-    """A loss for ``SentenceTransformerTrainer`` of sentence-transformers 6.
+    """A loss for ``SentenceTransformerTrainer`` of sentence-transformers 6, of a ``SentenceTransformer``.
 
     The columns of the data set are the query and its candidates, one column per candidate, such as the positive and one
-    or more negatives. The top of `ltr.text` describes labels. A score is ``scale`` times the similarity of query and
-    candidate: cosines lie between -1 and 1, and losses need a larger range.
+    or more negatives, with labels as above. `loss` may be a name.
 
     Args:
-        model: a ``SentenceTransformer``.
-        loss: a loss, or its name as `ltr.losses.parse_loss` reads it.
         similarity: ``"cosine"``, or ``"dot"`` for the inner product.
-        scale: factor of the similarity, > 0; None for 20 with cosines and 1 with inner products.
+        scale: factor of the similarity, > 0, which gives losses a larger range than -1 to 1; None for 20 with cosines
+            and 1 with inner products.
         in_batch: whether the candidates of other queries of the batch are candidates with label 0, see `in_batch`.
         log_q: whether the label column has the logarithms of the candidates' sampling probabilities in place of labels;
             goes with `in_batch`.
@@ -192,17 +181,15 @@ class BiEncoderLoss(nn.Module):
         given = None if labels is None else labels.reshape(len(queries), -1)
         taught = given is not None and (given.shape[-1] != shape[1] or bool((given < 0).any()))
         if taught and self.in_batch and not self.log_q:
-            raise ValueError(
-                "in_batch must be False with a teacher's scores or margins: it has none for the candidates of other"
-                " queries, which get label 0"
-            )
+            rule = "in_batch must be False with a teacher's scores or margins"
+            raise ValueError(f"{rule}: it has none for the candidates of other queries, which get label 0")
         relevance = _labels(None if self.log_q else given, shape[1]).to(queries.device).expand(shape)
-        if not self.in_batch:
-            _check_several(shape[1], ", or set in_batch=True")
-            scores, mask = (queries.unsqueeze(1) * documents).sum(-1), None
-        else:
+        if self.in_batch:
             log_q = given if self.log_q else None
             scores, relevance, mask = in_batch(queries, documents, labels=relevance, log_q=log_q)
+        else:
+            _check_several(shape[1], ", or set in_batch=True")
+            scores, mask = (queries.unsqueeze(1) * documents).sum(-1), None
         value: Tensor = self.loss(scores, relevance, mask=mask)
         return value
 
@@ -214,10 +201,8 @@ class BiEncoderLoss(nn.Module):
 
 def _check_several(most: int, remedy: str = "") -> None:
     if most < 2:
-        raise ValueError(
-            f"a query must have several candidates, got {most} each: put all that it is to rank into one row of the"
-            f" data set{remedy}"
-        )
+        advice = f"put all that it is to rank into one row of the data set{remedy}"
+        raise ValueError(f"a query must have several candidates, got {most} each: {advice}")
 
 
 def _labels(given: Tensor | None, size: int) -> Tensor:
@@ -227,8 +212,6 @@ def _labels(given: Tensor | None, size: int) -> Tensor:
     if given.shape[-1] == size - 1 and given.is_floating_point():
         return F.pad(-given, (1, 0))
     if given.shape[-1] != size:
-        raise ValueError(
-            f"labels must be {size} per query, one per candidate, or {size - 1} margins of the first candidate over the"
-            f" others, of a floating point type, got {given.shape[-1]}"
-        )
+        margins = f"{size - 1} margins of the first candidate over the others, of a floating point type"
+        raise ValueError(f"labels must be {size} per query, one per candidate, or {margins}, got {given.shape[-1]}")
     return given

@@ -8,15 +8,7 @@ import torch
 
 from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE
 from ltr.outcomes import kaplan_meier
-from ltr.survival import (
-    ConcordanceLoss,
-    CoxLoss,
-    Times,
-    c_index,
-    cumulative_dynamic_auc,
-    survival_labels,
-    uno_c_index,
-)
+from ltr.survival import ConcordanceLoss, CoxLoss, Times, c_index, cumulative_dynamic_auc, survival_labels, uno_c_index
 
 PHI = {"ranknet": LOGISTIC, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "exponential": EXPONENTIAL}
 DOUBLE = torch.float64

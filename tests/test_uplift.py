@@ -7,16 +7,7 @@ import pytest
 import torch
 
 from ltr.losses.functions import EXPONENTIAL, HINGE, LOGISTIC, SQUARED_HINGE
-from ltr.uplift import (
-    Treatments,
-    UpliftLoss,
-    auuc,
-    effect_by_top_share,
-    qini,
-    qini_curve,
-    uplift_curve,
-    uplift_labels,
-)
+from ltr.uplift import Treatments, UpliftLoss, auuc, effect_by_top_share, qini, qini_curve, uplift_curve, uplift_labels
 
 PHI = {"ranknet": LOGISTIC, "hinge": HINGE, "squared_hinge": SQUARED_HINGE, "exponential": EXPONENTIAL}
 DOUBLE = torch.float64

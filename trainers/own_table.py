@@ -206,7 +206,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
     for key in ("positive", "query", "group", "time", "weight"):
         if (value := getattr(roles, key)) is not None:
             yield f"{key} = {toml_value(value)}"
-    if left_out := [f"{name} ({reason})" for name, reason in table.left_out.items()]:
+    if left_out := [f"{name} ({kind.reason})" for name, kind in table.kinds.items() if kind.reason]:
         yield f"# left out by itself: {', '.join(left_out)}"
     ids = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id]
     drop = solved.pop("drop", toml_value([*roles.drop, *ids]))

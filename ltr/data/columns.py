@@ -7,6 +7,7 @@ A cell is missing if it is empty, ``None``, ``NaN``, text of white space alone o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -43,10 +44,9 @@ class Column:
 
     Args:
         name: name of the column.
-        values: its cells: a pandas Series, or anything that NumPy can turn into a 1-D array of real numbers or others.
+        values: its cells, (n,): a pandas Series, or what NumPy makes an array of; kept as the Series `cells`.
         decimal: decimal mark of numbers that are texts, ``"."`` or ``","``, where the cells leave it open.
-        form: how its cells are numbers or dates, as learned from earlier rows, or ``"text"``; by default numbers, as
-            the cells tell.
+        form: how its cells are read, as learned from earlier rows; by default as numbers, in the form that they tell.
 
     Examples:
         >>> column = Column("paid", ["1.234,50 $", None, "7 $"])
@@ -54,17 +54,14 @@ class Column:
         ([False, True, False], [1234.5, nan, 7.0], '$')
     """
 
-    def __init__(
-        self,
-        name: str,
-        values: Any,  # noqa: ANN401
-        *,
-        decimal: str | None = None,
-        form: Form | None = None,
-    ) -> None:
+    def __init__(self, name: str, values: Any, *, decimal: str | None = None, form: Form | None = None) -> None:  # noqa: ANN401
         import pandas as pd
 
-        series = values if isinstance(values, pd.Series) else pd.Series(_cells(values), copy=False)
+        if not isinstance(values, pd.Series):
+            # NumPy would turn missing values in a list of texts into the text nan
+            cells = list(values) if isinstance(values, list | tuple) else np.asarray(values)
+            values = pd.Series(cells, copy=False)
+        series = values
         if isinstance(series.dtype, pd.CategoricalDtype):
             series = series.astype(series.cat.categories.dtype if len(series.cat.categories) else object)
         if series.dtype == object and pd.api.types.infer_dtype(series, skipna=True) == "timedelta":
@@ -73,32 +70,27 @@ class Column:
             series = series / pd.Timedelta(days=1)
         if not isinstance(series.index, pd.RangeIndex) or series.index.start != 0 or series.index.step != 1:
             series = series.reset_index(drop=True)
-        self.name, self._series, self._decimal, self._given = name, series, decimal, form
+        self.name, self.cells, self._decimal, self._given = name, series, decimal, form
         self._numeric = bool(pd.api.types.is_numeric_dtype(series.dtype))
         if pd.api.types.is_complex_dtype(series.dtype):
             raise DataError(f"column {name!r} must hold numbers, got {series.dtype}")
 
     def __len__(self) -> int:
-        return len(self._series)
+        return len(self.cells)
 
     def take(self, rows: NDArray[np.intp] | slice) -> Column:
         """Return some rows of the column."""
-        return Column(self.name, self._series.iloc[rows], decimal=self._decimal, form=self._given)
+        return Column(self.name, self.cells.iloc[rows], decimal=self._decimal, form=self._given)
 
     def read_as(self, form: Form | None) -> Column:
         """Return the same cells, read in a form."""
         stored = self._numeric and self._given is None and (form is None or isinstance(form, NumberForm))
         if stored or form == self._given:  # what is stored as numbers is read by no other form of numbers
             return self
-        found = Column(self.name, self._series, decimal=self._decimal, form=form)
+        found = Column(self.name, self.cells, decimal=self._decimal, form=form)
         if "_factorized" in self.__dict__:
             found.__dict__["_factorized"] = self._factorized
         return found
-
-    @property
-    def cells(self) -> Any:  # noqa: ANN401 (a pandas Series)
-        """The cells as they are, a pandas Series of (n,)."""
-        return self._series
 
     @property
     def typed(self) -> Any:  # noqa: ANN401 (a Series or an array)
@@ -108,18 +100,12 @@ class Column:
 
     def without(self, texts: Sequence[str]) -> Column:
         """Return the column with the cells of some texts missing."""
-        return Column(self.name, self._series.mask(np.isin(self.texts.astype(str), texts)), decimal=self._decimal)
-
-    def content(self) -> bytes:
-        """Return the cells as bytes, the same for the same numbers or texts."""
-        if (numbers := self.numbers) is not None:
-            return numbers.tobytes() + self.missing.tobytes()
-        return "\0".join(self.texts.tolist()).encode()
+        return Column(self.name, self.cells.mask(np.isin(self.texts.astype(str), texts)), decimal=self._decimal)
 
     @property
     def missing(self) -> BoolArray:
         """Which cells are missing, (n,)."""
-        return self._series.isna().to_numpy(dtype=bool) if self._numeric else self._missing_texts
+        return self.cells.isna().to_numpy(dtype=bool) if self._numeric else self._missing_texts
 
     @cached_property
     def _missing_texts(self) -> BoolArray:
@@ -138,22 +124,21 @@ class Column:
     @property
     def different(self) -> int:
         """Number of different cells, without missing values."""
-        if self._numeric and "_factorized" not in self.__dict__:
-            return int(self._series.nunique())
-        return len(self._cells)
+        return int(self.cells.nunique()) if self._numeric else len(self._cells)
 
     # numbers
 
     @cached_property
     def form(self) -> NumberForm | None:
-        """How its texts are numbers: as learned from earlier rows, else as its own cells tell; None for others."""
+        """How its texts are numbers: as learned from earlier rows, else as its own cells tell; None for none."""
         if self._given is not None:
             return self._given if isinstance(self._given, NumberForm) else None
         if self._numeric:
             return NumberForm(".")
         texts = [cell for cell in self._cells if isinstance(cell, str)]
-        numbers = any(isinstance(cell, NUMBERS) for cell in self._cells)
-        return form_of([*texts, "0.5"] if numbers else texts, self._decimal)  # numbers vote for the point
+        if any(isinstance(cell, NUMBERS) for cell in self._cells):
+            texts.append("0.5")  # numbers vote for the point
+        return form_of(texts, self._decimal)
 
     @property
     def ambiguous(self) -> str:
@@ -162,12 +147,12 @@ class Column:
 
     @property
     def numbers(self) -> FloatArray | None:
-        """The cells as float64, dates as days since 1970-01-01, NaN where missing; None where one is neither."""
+        """The cells as float64, dates in days since 1970-01-01, NaN where missing; None where one is neither."""
         if self._given == "text":
             return None
         if self._numeric and not isinstance(self._given, DateForm):
             # a copy of each of many columns would take as much memory as the table
-            return self._series.to_numpy(dtype=np.float64, na_value=np.nan)
+            return self.cells.to_numpy(dtype=np.float64, na_value=np.nan)
         return self._numbers_of_cells
 
     @cached_property
@@ -177,10 +162,10 @@ class Column:
     @property
     def stored(self) -> NDArray[Any] | None:
         """The cells as NumPy stores them, (n,), where that is as real numbers or booleans; None otherwise."""
-        kind = self._series.dtype
+        kind = self.cells.dtype
         read = self._given is None or isinstance(self._given, NumberForm)
         stored = isinstance(kind, np.dtype) and kind.kind in "biuf" and read
-        return self._series.to_numpy() if stored else None
+        return self.cells.to_numpy() if stored else None
 
     @property
     def codes(self) -> bool:
@@ -196,19 +181,14 @@ class Column:
     @cached_property
     def _numbers(self) -> FloatArray:
         """The different cells as numbers, NaN for what is none."""
-        if self._given == "text":
-            return np.full(len(self._cells), np.nan)
-        form = self._given if isinstance(self._given, DateForm) else self.form or NumberForm()
-        return np.array([form.read(cell) for cell in self._cells], dtype=np.float64)
+        form = self._given if isinstance(self._given, DateForm) else self.form
+        return np.array([math.nan if form is None else form.read(cell) for cell in self._cells], dtype=np.float64)
 
     @cached_property
     def _not_numbers(self) -> BoolArray:
-        found = np.isnan(self._numbers)
-        if not isinstance(self._given, DateForm):
-            found &= ~np.array([is_dash(cell) for cell in self._cells], dtype=bool)
-        return found
-
-    # cells that are no numbers, or no dates of the form in which the column is read
+        """Which of the different cells are no numbers, or no dates, in the form in which the column is read."""
+        dashes = [not isinstance(self._given, DateForm) and is_dash(cell) for cell in self._cells]
+        return np.isnan(self._numbers) & ~np.array(dashes, dtype=bool)
 
     def share(self) -> float:
         """Return the share of the rows, without missing ones, that are numbers or dates; NaN without any."""
@@ -235,11 +215,10 @@ class Column:
     def counts(self) -> dict[str, int]:
         """Number of rows with each text, without missing cells, in the order in which texts first appear."""
         found: dict[str, int] = {}
-        for cell, rows in zip(
-            self._cells, np.bincount(self._codes[self._codes >= 0], minlength=len(self._cells)), strict=True
-        ):
+        rows_of = np.bincount(self._codes[self._codes >= 0], minlength=len(self._cells)).tolist()
+        for cell, rows in zip(self._cells, rows_of, strict=True):
             if text := text_of(cell):
-                found[text] = found.get(text, 0) + int(rows)
+                found[text] = found.get(text, 0) + rows
         return found
 
     def frequent(self, rare: float, most: int) -> list[str]:
@@ -271,9 +250,9 @@ class Column:
         import pandas as pd
 
         try:
-            codes, cells = pd.factorize(self._series)
+            codes, cells = pd.factorize(self.cells)
         except TypeError:  # lists and the like, which `nested` reports
-            codes, cells = pd.factorize(self._series.map(str))
+            codes, cells = pd.factorize(self.cells.map(str))
         kept = [not is_nothing(cell) for cell in cells]
         if not all(kept):
             codes = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)[codes]
@@ -282,13 +261,13 @@ class Column:
     @cached_property
     def nested(self) -> str:
         """What is wrong with a column that holds lists or other tables; empty for all others."""
-        if self._numeric or self._series.dtype != object:
+        if self._numeric or self.cells.dtype != object:
             return ""
-        row = next((row for row, cell in enumerate(self._series) if isinstance(cell, _NESTED)), None)
-        if row is None:
-            return ""
-        given = f"{self._series.iloc[row]!r:.60} in row {row + 1}"
-        return f"column {self.name!r} must hold one number, text or date in each cell, got {given}"
+        for row, cell in enumerate(self.cells, start=1):
+            if isinstance(cell, _NESTED):
+                rule = "must hold one number, text or date in each cell"
+                return f"column {self.name!r} {rule}, got {cell!r:.60} in row {row}"
+        return ""
 
     @property
     def _codes(self) -> NDArray[np.intp]:
@@ -301,16 +280,11 @@ class Column:
         return self._factorized[1]
 
 
-def columns_of(
-    table: Any,  # noqa: ANN401 (of any library)
-    names: Sequence[str] | None = None,
-    *,
-    decimal: str | None = None,
-) -> dict[str, Column]:
+def columns_of(table: Any, names: Sequence[str] | None = None, *, decimal: str | None = None) -> dict[str, Column]:  # noqa: ANN401 (of any library)
     """Return columns of a table by name: all, or those with some `names`; `decimal` is that of `Column`.
 
     The table is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d), whose columns are called
-    ``x0``, ``x1``, ... Raises ValueError for names twice, columns of different lengths, or columns that it lacks.
+    ``x0``, ``x1``, ...
     """
     if isinstance(table, Mapping) or hasattr(table, "columns"):
         keys = list(table) if isinstance(table, Mapping) else list(table.columns)
@@ -326,9 +300,8 @@ def columns_of(
         raise ValueError(
             f"X must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has {shown}"
         )
-    found = {}
-    for name in keyed if names is None else names:
-        values = table[keyed[name]]
+    found = {name: table[keyed[name]] for name in (keyed if names is None else names)}
+    for name, values in found.items():
         found[name] = values if isinstance(values, Column) else Column(name, values, decimal=decimal)
     lengths = {name: len(column) for name, column in found.items()}
     if len(set(lengths.values())) > 1:
@@ -344,13 +317,9 @@ def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
     arrays = [np.asarray(column) for column in columns]
     kind = np.float32 if np.result_type(*arrays) == np.float32 else np.float64
     first, size, width = arrays[0], np.dtype(kind).itemsize, len(arrays)
-    begin = first.__array_interface__["data"][0]
-    if all(
-        array.dtype == kind
-        and array.strides == (size * width,)
-        and array.__array_interface__["data"][0] == begin + size * j
-        for j, array in enumerate(arrays)
-    ):
+    places = [array.__array_interface__["data"][0] for array in arrays]
+    apart = {(array.dtype, array.strides) for array in arrays} != {(np.dtype(kind), (size * width,))}
+    if not apart and places == [places[0] + size * j for j in range(width)]:
         return np.lib.stride_tricks.as_strided(first, (len(first), width), (size * width, size))
     matrix = np.empty((len(first), width), dtype=kind)
     for rows in pieces(len(first)):
@@ -359,17 +328,12 @@ def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
     return matrix
 
 
-def _cells(values: Any) -> Any:  # noqa: ANN401 (a column of any library)
-    """Return a column as pandas takes it; NumPy would turn missing values in a list of texts into the text nan."""
-    return list(values) if isinstance(values, list | tuple) else np.asarray(values)
-
-
 def text_of(value: object) -> str:
     """Return the text of a cell; 7.0 is 7, for pandas writes whole numbers so where a cell of their column is missing.
 
     Examples:
-        >>> [text_of(value) for value in (60.0, True, " fast ", "007", "1.10", "7.0")]
-        ['60', 'true', 'fast', '007', '1.10', '7']
+        >>> [text_of(value) for value in (60.0, True, " fast ", "1.10")]
+        ['60', 'true', 'fast', '1.10']
     """
     text = str(value).strip()
     if text in ("True", "False", "TRUE", "FALSE"):
@@ -387,12 +351,14 @@ def yes_of(values: Iterable[str]) -> str | None:
     """Return the one of two texts that says yes, where the other one says no; None for other texts.
 
     Examples:
-        >>> yes_of(["No", "Yes"]), yes_of(["f", "t"]), yes_of(["bus", "car"]), yes_of(["yes", "no", "perhaps"])
-        ('Yes', 't', None, None)
+        >>> yes_of(["No", "Yes"]), yes_of(["bus", "car"])
+        ('Yes', None)
     """
     texts = list(values)
-    pairs = ((one, other.lower()) for one, other in zip(texts, reversed(texts), strict=True))
-    return next((one for one, other in pairs if len(texts) == 2 and _NO.get(one.lower()) == other), None)
+    for one, other in zip(texts, reversed(texts), strict=True):
+        if len(texts) == 2 and _NO.get(one.lower()) == other.lower():
+            return one
+    return None
 
 
 def spellings(values: Iterable[str]) -> str:

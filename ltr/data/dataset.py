@@ -40,13 +40,13 @@ class Dataset:
         X: finite features, (n, d), at most 1e150 in size; a column is constant or spans at least 1e-150. An array of
             float32 stays one, anything else becomes float64.
         y: labels, (n,): 0 and 1, both present; with qid grades.
-        feature_names: d different names, in the order of the columns; ``x0, x1, ...`` by default.
+        feature_names: d different names; ``x0, x1, ...`` by default.
         qid: the query of each row, integers or texts, (n,); None is one list. The attribute `qid` has its number, in
             the order in which queries first appear, and `query_ids` the ids by this number.
-        copy: whether the data set keeps a copy of X; False keeps an array of float64 or float32 in C order itself.
+        copy: whether a copy of X is kept; False keeps an array of float64 or float32 in C order itself.
 
     Raises:
-        DataError: an argument that breaks its rule; the message names the data set, the row and the column.
+        DataError: an argument that breaks its rule.
 
     Examples:
         >>> data = Dataset("toy", [[0.0], [2.0], [1.0]], [0, 4, 1], qid=["b", "b", "a"])
@@ -116,10 +116,9 @@ class Dataset:
 
 
 def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: str = "X") -> Features:
-    """Return the features in C order, of shape (n, d): float32 as it is, anything else as float64.
+    """Return finite features up to 1e150 in C order, (n, d): float32 as it is, anything else as float64.
 
-    DataErrors, of others than finite numbers up to 1e150 with a row and a column at least, begin with `where`, such as
-    the path of a file, and name columns by `names`, or by their numbers.
+    Other values raise a DataError, which begins with `where` and calls columns by `names`, or by their numbers.
     """
     values = as_array(where, X)
     if values.dtype.kind not in "biuf":
@@ -130,16 +129,12 @@ def checked_features(X: ArrayLike, names: Sequence[str] | None = None, where: st
         raise DataError(f"{where}: {len(names)} feature names for {values.shape[1]} columns")
     features: Any = np.ascontiguousarray(values, dtype=np.float32 if values.dtype == np.float32 else np.float64)
     filled = "; fill in missing values (NaN), or drop their rows or columns"
-    for rule, limit, remedy in (
-        ("finite and none missing", np.inf, filled),
-        (f"at most {_LARGEST:g} in size", _LARGEST, ""),
-    ):
+    rules = (("finite and none missing", np.inf, filled), (f"at most {_LARGEST:g} in size", _LARGEST, ""))
+    for rule, limit, remedy in rules:
         first = _first_beyond(features, limit)
-        if len(bad := np.flatnonzero(first >= 0)) > 0:
-            found = [
-                f"{features[i, j]} in column {_column(names, int(j))}, row {i + 1}"
-                for i, j in zip(first[bad[:5]], bad[:5], strict=True)
-            ]
+        bad = np.flatnonzero(first >= 0)
+        if len(bad):
+            found = [f"{features[first[j], j]} in column {_column(names, j)}, row {first[j] + 1}" for j in bad[:5]]
             more = f" and in {len(bad) - 5} more columns" if len(bad) > 5 else ""
             raise DataError(f"{where}: values must be {rule}, got {', '.join(found)}{more}{remedy}")
     return features
@@ -160,22 +155,17 @@ def _first_beyond(features: Features, limit: float) -> IntArray:
 
 
 def checked_labels(y: ArrayLike, n: int, where: str = "y", *, graded: bool = False) -> IntArray:
-    """Return the labels as int64 of shape (n,): 0 and 1, both present, or two different whole numbers if `graded`.
-
-    Raises DataError for another shape, other labels (with their row, counted from 1), or a single class.
-    """
+    """Return the labels as int64, (n,): 0 and 1, both present, or if `graded` two different grades."""
     labels = as_array(where, y)
-    rule, kinds = (
-        (f"whole numbers from 0 to {_LARGEST_LABEL}", "whole numbers") if graded else ("0 or 1", "the numbers 0 and 1")
-    )
     if labels.shape != (n,):
         raise DataError(f"{where}: labels must be one per row ({n}), got shape {labels.shape}")
     if labels.dtype.kind not in "biuf":
+        kinds = "whole numbers" if graded else "the numbers 0 and 1"
         raise DataError(f"{where}: labels must be {kinds}, got an array of {labels.dtype}")
     values = labels.astype(np.float64)
     good = (values >= 0) & (values <= (_LARGEST_LABEL if graded else 1)) & (values == np.floor(values))
     if not good.all():
-        row = int(np.argmin(good))
+        row, rule = int(np.argmin(good)), f"whole numbers from 0 to {_LARGEST_LABEL}" if graded else "0 or 1"
         raise DataError(f"{where}: labels must be {rule}, got {values[row]:g} in row {row + 1}")
     checked = labels.astype(np.int64)
     if checked.min() == checked.max():
@@ -191,7 +181,7 @@ def checked_queries(
 
     A DataError of others than integers of 64 bits or texts begins with `where` and says `what` they are.
     """
-    # as objects, because NumPy would turn integers among texts into texts
+    # lists as objects, because NumPy would turn integers among texts into texts
     given = as_array(where, qid, object if isinstance(qid, list | tuple) else None)
     if given.shape != (n,):
         sizes = given.ndim == 1 and all(isinstance(one, Integral) for one in given[:n]) and sum(given.tolist()) == n
@@ -213,9 +203,7 @@ def checked_queries(
         raise DataError(f"{where}: {what} must be integers of 64 bits or texts, got an array of {given.dtype}")
     ids, first, inverse = np.unique(given, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    number = np.empty(len(ids), dtype=np.int64)
-    number[order] = np.arange(len(ids))
-    return number[inverse], ids[order]
+    return np.argsort(order)[inverse], ids[order]
 
 
 def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, where: str = "group") -> IntArray | None:
@@ -225,11 +213,9 @@ def checked_groups(group: ArrayLike | None, n: int, lists: IntArray | None, wher
     numbers, ids = checked_queries(group, n, where, "group ids")
     if (found := change_in_list(numbers, lists)) is not None:
         row, first = found
-        raise DataError(
-            f"{where}: all rows of a query must be in one group, because whole queries are held out, got "
-            f"{ids[numbers[row]]} in row {row + 1} and {ids[first]} in an earlier row of its query: "
-            "leave the groups out"
-        )
+        got = f"{ids[numbers[row]]} in row {row + 1} and {ids[first]} in an earlier row of its query"
+        rule = "all rows of a query must be in one group, because whole queries are held out"
+        raise DataError(f"{where}: {rule}, got {got}: leave the groups out")
     return numbers
 
 
@@ -261,14 +247,13 @@ def checked_names(names: Sequence[str], where: str) -> tuple[str, ...]:
     for at, name in enumerate(names, start=1):
         if not isinstance(name, str) or not name.strip():
             raise DataError(f"{where}: every column needs a name, got {name!r} for column {at}")
-        if name in seen:
-            raise DataError(f"{where}: column names must differ, got {name!r} for columns {seen[name]} and {at}")
-        seen[name] = at
+        if (first := seen.setdefault(name, at)) != at:
+            raise DataError(f"{where}: column names must differ, got {name!r} for columns {first} and {at}")
     return tuple(names)
 
 
 def checked_feature_names(features: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested feature names; raise DataError unless there is at least one and all differ."""
+    """Return the names of requested features, at least one, all different."""
     if isinstance(features, str) or len(features) == 0:
         raise DataError(f"features must be a sequence of at least one column name, got {features!r}")
     return checked_names(features, "features")
@@ -301,7 +286,7 @@ def check_ranges(features: Features, names: Sequence[str] | None = None, where: 
         )
 
 
-def _column(names: Sequence[str] | None, at: int) -> str:
+def _column(names: Sequence[str] | None, at: Any) -> str:  # noqa: ANN401 (an integer of Python or NumPy)
     return repr(names[at]) if names is not None else str(at + 1)
 
 

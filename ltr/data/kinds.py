@@ -6,11 +6,8 @@ among numbers, yes and no in several spellings, numbers and dates that can be re
 
 What a column is, and in which form its cells are read, is decided on the table that is learned from (`kind_of`); an
 `Encoding` is fitted on its training rows (`encoding_of`) and makes the features of later ones, as docs/tables.md says.
-Texts of few values have a feature for each frequent value but the most frequent one, the *reference*. (With one for the
-reference, too, those of a column would add up to 1, and weights would not be unique.)
-
-A value that no training row has counts as ``other``, or as the reference if there is no such feature; a missing value
-as the median or the reference, if (nearly) no training row misses it.
+Texts of few values have a feature for each frequent value but the most frequent one, the *reference*: with one for it,
+too, those of a column would add up to 1, and weights would not be unique.
 
 To add a kind, recognise it in `kind_of`, write its subclass of `Encoding`, and make that in `encoding_of`. Nothing else
 looks at kinds by name.
@@ -18,7 +15,6 @@ looks at kinds by name.
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import re
@@ -54,7 +50,7 @@ _SHORTEST = 10  # least number of rows in which whole numbers from 1 on are a nu
 
 
 class _Formed:
-    """What has a form in which cells are read; None is the one that they tell."""
+    """What has a form in which cells are read."""
 
     form: Form | None
 
@@ -69,7 +65,7 @@ class _Formed:
         return isinstance(self.form, NumberForm) and self.form.plain
 
     def read(self, column: Column) -> Column:
-        """Return a column, the cells of which are read in the form."""
+        """Return a column, the cells of which are read in the form; None is the one that they tell."""
         return column if self.form is None else column.read_as(self.form)
 
 
@@ -90,7 +86,7 @@ class Kind(_Formed):
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a feature of numbers."""
+        """Whether it is a number."""
         return self.name == "number"
 
     @property
@@ -115,7 +111,7 @@ def kind_of(
     """Return what a column is.
 
     The user may have `asked` for ``"number"``, ``"category"``, or the format of a date; a `date_format` is taken if it
-    fits, `first_year` is that of `DateForm`, and a `wanted` feature is not left out as an id.
+    fits, and a `wanted` feature is not left out as an id.
 
     Examples:
         >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
@@ -128,18 +124,19 @@ def kind_of(
         return _unclear(column.nested, _drop(column))
     if missing.all():
         return Kind("empty", "no value in any row")
-    if asked is not None and asked not in ("number", "category", "yes/no"):
-        return _dated(column, [DateForm((asked,), first_year)])
     if asked in ("category", "yes/no"):
         return Kind("category", form="text")
-    if asked is None and column.different == 1 and not missing.any() and not (wanted and column.plain):
-        return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
-    if asked is None and (given := _in_format(column, date_format, first_year)) is not None:
-        return given
-    if column.codes and asked is None:
-        note = f"column {column.name!r} holds codes with zeros in front, which are texts"
-        note += "; data.numbers takes them as numbers"
-        return replace(_texts(column.read_as("text"), wanted=wanted), note=note)
+    if asked not in (None, "number"):
+        return _dated(column, [DateForm((asked,), first_year)])
+    if asked is None:
+        if column.different == 1 and not missing.any() and not (wanted and column.plain):
+            return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
+        if (given := _in_format(column, date_format, first_year)) is not None:
+            return given
+        if column.codes:
+            note = f"column {column.name!r} holds codes with zeros in front, which are texts"
+            note += "; data.numbers takes them as numbers"
+            return replace(_texts(column.read_as("text"), wanted=wanted), note=note)
     if text := column.ambiguous:
         (name, mark), other = (("comma", ","), ".") if "," in text else (("point", "."), ",")
         rule = f"column {column.name!r}: the {name} of {text!r} could be a decimal mark, or divide thousands"
@@ -151,11 +148,8 @@ def kind_of(
     if column.numbers is not None:
         return _number(column, wanted=wanted or asked is not None)
     if asked == "number" or column.share() >= MOSTLY:
-        row, cell = column.first_other()
         form = column.form or NumberForm(".")
-        what = form.describe() if form.unit or form.decimal == "," else "numbers"
-        rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
-        return _with_strays(column, rule, list(dict.fromkeys(column.others())))
+        return _with_strays(column, form.describe() if form.unit or form.decimal == "," else "numbers")
     return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
 
 
@@ -218,12 +212,11 @@ def _number(column: Column, *, wanted: bool) -> Kind:
                 return Kind("id", f"the numbers from {first:.0f} to {last:.0f}, each once", form)
             if first < n and last - first < 2 * n and (np.diff(known) > 0).all():
                 return Kind("id", "whole numbers that rise from row to row, as row numbers do", form)
-    unit, dashes, note = "" if form is None else form.unit, column.dashes, ""
-    if unit:
-        note = f"column {column.name!r} is read as numbers in {unit}"
-        note += f", {listed(dashes)} as missing" if dashes else ""
+    dashes, note = listed(column.dashes), ""
+    if form is not None and form.unit:
+        note = f"column {column.name!r} is read as numbers in {form.unit}{f', {dashes} as missing' if dashes else ''}"
     elif dashes:
-        note = f"column {column.name!r}: {listed(dashes)} is read as missing"
+        note = f"column {column.name!r}: {dashes} is read as missing"
     return Kind("number", form=form, note=note)
 
 
@@ -236,17 +229,15 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
         return _unclear(rule, every, _drop(column))
     if len(counts) == 2:
         return Kind("yes/no", form="text")
-    if 2 * sum(counts[text] for text in column.frequent(RARE, MOST_VALUES)) >= known:
+    frequent = sum(counts[text] for text in column.frequent(RARE, MOST_VALUES))
+    if 2 * frequent >= known or len(counts) <= _DIFFERENT * known:
         return Kind("category", form="text")
-    if len(counts) > _DIFFERENT * known and wanted:
-        row = int(np.argmin(column.missing))
-        rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
-        why = f"{column.texts[row]!r} in row {row + 1}: most rows have a text of their own"
-        return _unclear(f"{rule} {why}", _drop(column))
-    if len(counts) > _DIFFERENT * known:
-        reason = f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ"
-        return Kind("id", reason, "text")
-    return Kind("category", form="text")
+    if not wanted:
+        return Kind("id", f"{'all' if len(counts) == known else f'{len(counts)} of'} {known} texts differ", "text")
+    row = int(np.argmin(column.missing))
+    rule = f"column {column.name!r} has {len(counts)} different texts in {known} rows, such as"
+    why = f"{column.texts[row]!r} in row {row + 1}: most rows have a text of their own"
+    return _unclear(f"{rule} {why}", _drop(column))
 
 
 def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
@@ -268,18 +259,15 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
     """Return the kind of a column of dates, or the problem that some are none or can be read in several ways."""
     read = column.read_as(forms[0])
     if read.numbers is None:
-        row, cell = read.first_other()
         shape = "such as 2024-05-31" if forms[0].formats == (ISO,) else f"of the form {' or '.join(forms[0].formats)}"
-        rule = f"column {column.name!r} must hold dates {shape}, got {cell!r} in row {row}"
-        return _with_strays(column, rule, read.others())
-    two_digits = any("%y" in form for form in forms[0].formats)
-    if len(forms) == 1 and two_digits and forms[0].first_year is None:
+        return _with_strays(read, f"dates {shape}")
+    if len(forms) == 1:
+        if forms[0].first_year is not None or not any("%y" in form for form in forms[0].formats):
+            return Kind("date", form=forms[0])
         row = int(np.argmax(~column.missing))
         rule = f"column {column.name!r}: {column.texts[row]!r} in row {row + 1} has a year of two digits"
         way = Remedy("takes such years for 1930 to 2029; give the first of the hundred years", "first_year", 1930)
         return _unclear(rule, way)
-    if len(forms) == 1:
-        return Kind("date", form=forms[0])
     known = np.array([column.read_as(form).numbers for form in forms[:2]], dtype=np.float64)
     row = int(np.argmax(~column.missing & (known[0] != known[1])))
     rule = f"column {column.name!r}: day and month of {column.texts[row]!r} in row {row + 1} could be swapped"
@@ -290,14 +278,15 @@ def _dated(column: Column, forms: Sequence[DateForm]) -> Kind:
     return _unclear(rule, *remedies)
 
 
-def _with_strays(column: Column, rule: str, texts: Sequence[str]) -> Kind:
-    """Return the problem of a column with a few cells of another kind."""
-    more = f" (and {listed(texts[1:])} in other rows)" if texts[1:] else ""
+def _with_strays(column: Column, what: str) -> Kind:
+    """Return the problem of a column that should hold numbers or dates and has a few other cells."""
+    (row, cell), texts = column.first_other(), list(dict.fromkeys(column.others()))
+    rule = f"column {column.name!r} must hold {what}, got {cell!r} in row {row}"
+    rule += f" (and {listed(texts[1:])} in other rows)" if texts[1:] else ""
     whole = Remedy("takes all as texts", "categories", [column.name])
     if len(texts) > _STRAYS:
-        return _unclear(f"{rule}{more}", whole, _drop(column))
-    missing = Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", list(texts))
-    return _unclear(f"{rule}{more}", missing, whole)
+        return _unclear(rule, whole, _drop(column))
+    return _unclear(rule, Remedy(f"takes {'them' if texts[1:] else 'it'} as missing", "missing", texts), whole)
 
 
 # features
@@ -358,38 +347,27 @@ class Encoding(_Formed, ABC):
         given = {key: value for key, value in asdict(self).items() if value != default[key]}
         return {"kind": next(name for name, kind in _ENCODINGS.items() if kind is type(self)), **given}
 
-    @staticmethod
-    def from_dict(given: Mapping[str, Any]) -> Encoding:
-        """Return the encoding of a JSON object; KeyError, TypeError or ValueError for any other value."""
-        known = {key: value for key, value in given.items() if key != "kind"}
-        one = _adapter(_ENCODINGS[given["kind"]]).validate_json(json.dumps(known))
-        if isinstance(one, MeanEncoding) and len(one.means) != len(one.values):
-            raise ValueError(f"not a column of a preparation: {given!r:.80}")
-        return one
+    # the parts of a kind, without the feature for missing values; columns are read already
 
     @abstractmethod
-    def _names(self) -> Sequence[str]:
-        """Return the names of the features, here and below without that of missing values."""
+    def _names(self) -> Sequence[str]: ...
 
     @abstractmethod
-    def _features(self, column: Column) -> Sequence[NDArray[Any]]:
-        """Return the features of a column that is read, each of (n,)."""
+    def _features(self, column: Column) -> Sequence[NDArray[Any]]: ...
 
     @abstractmethod
     def _nodes(self, graph: Any) -> tuple[list[str], str]:  # noqa: ANN401
         """Return the features as values of a graph, and where the column is missing."""
 
     @abstractmethod
-    def _problem(self, column: Column, *, new_values: bool) -> Problem | None:
-        """Return what is wrong with a column that is read."""
+    def _problem(self, column: Column, *, new_values: bool) -> Problem | None: ...
 
     @abstractmethod
     def _instead(self) -> str:
         """Return what missing values without a feature are taken for."""
 
     @abstractmethod
-    def _described(self) -> str:
-        """Return in words what becomes of the values."""
+    def _described(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -444,7 +422,7 @@ class CategoryEncoding(Encoding):
     single: float = 0.0  # share of training rows whose text no other has, about that of new texts in later rows
 
     def notes(self, column: Column) -> Iterator[str]:
-        """Yield what in a column of new rows the training rows did not have, and what it is taken for."""
+        """Yield also the texts that no training row had."""
         yield from super().notes(column)
         unseen, rows = self._unseen(self.read(column))
         if unseen and not self.other:
@@ -530,25 +508,13 @@ class MeanEncoding(CategoryEncoding):
         return f"the mean label of each of {len(self.values)} values"
 
 
-@functools.cache
-def _adapter(kind: type[Encoding]) -> Any:  # noqa: ANN401 (pydantic's)
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(kind)
-
-
-_ENCODINGS: dict[str, type[Encoding]] = {
-    "number": NumberEncoding,
-    "category": CategoryEncoding,
-    "mean": MeanEncoding,
-}
+_ENCODINGS: dict[str, type[Encoding]] = {"number": NumberEncoding, "category": CategoryEncoding, "mean": MeanEncoding}
 
 
 def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare: float = RARE) -> Encoding | None:
     """Return the encoding of a column of training rows, None if it has nothing to say in them.
 
-    Labels `y`, (n,), are for the mean labels of texts of many values; without them the most frequent ones are features
-    of their own, and the others are joined.
+    Without labels `y`, (n,), of texts of many values the most frequent ones are features, and the others are joined.
     """
     column = kind.read(column)
     missing = int(column.missing.sum())
@@ -563,9 +529,8 @@ def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare
     frequent, known = column.frequent(rare, MOST_VALUES), sum(column.counts.values())
     single = sum(rows == 1 for rows in column.counts.values()) / known
     if len(column.counts) == 2:
-        yes = yes_of(column.counts)
-        by_rows = sorted(column.counts, key=lambda text: (-column.counts[text], text))
-        reference, value = by_rows if yes is None else (next(text for text in column.counts if text != yes), yes)
+        yes = yes_of(column.counts)  # without it, the rarer text has the feature
+        reference, value = sorted(column.counts, key=lambda text: (text == yes, -column.counts[text], text))
         return CategoryEncoding(column.name, (value,), reference, missing=flag)
     if y is not None and 2 * sum(column.counts[text] for text in frequent) < known:
         values = tuple(column.counts)
@@ -573,7 +538,7 @@ def encoding_of(column: Column, kind: Kind, y: FloatArray | None = None, *, rare
         return MeanEncoding(column.name, values, single=single, means=means, mean=mean, missing=flag)
     values, reference = tuple(frequent[1:]), frequent[0] if frequent else ""
     others = tuple(text for text in column.counts if text not in frequent)
-    if not values and not others and not flag:
+    if not (values or others or flag):
         return None
     return CategoryEncoding(column.name, values, reference, others, other=bool(others), single=single, missing=flag)
 
@@ -589,16 +554,11 @@ def mean_labels(column: Column, values: Sequence[str], y: FloatArray) -> tuple[t
 
 
 def encodings_of(
-    columns: Mapping[str, Column],
-    kinds: Mapping[str, Kind],
-    y: FloatArray | None = None,
-    *,
-    rare: float = RARE,
+    columns: Mapping[str, Column], kinds: Mapping[str, Kind], y: FloatArray | None = None, *, rare: float = RARE
 ) -> tuple[tuple[Encoding, ...], dict[str, str]]:
     """Return the encodings of columns of training rows, and the reasons of columns and features that are left out.
 
-    Columns that are no features are ignored. Of several features for missing values in the same rows, only the first is
-    kept.
+    Of several features for missing values in the same rows, only the first is kept.
     """
     found: list[Encoding] = []
     left_out: dict[str, str] = {}
@@ -622,17 +582,16 @@ def encodings_of(
 def encode(
     columns: Mapping[str, Column], encodings: Sequence[Encoding], where: str, *, new_values: bool = False
 ) -> FloatArray:
-    """Return the features, (n, d), of a table's columns, which may have any order and further ones.
+    """Return the features, (n, d), of a table's columns, in any order and among others.
 
     With `new_values` most rows may have texts that no training row had. Raises TableError, for the file `where`, with
     all columns that are missing or hold other cells than in the training rows.
     """
     missing = [one.column for one in encodings if one.column not in columns]
     hint = "; if new rows cannot have a column, it was known only afterwards: leave it out by data.drop and run again"
-    problems = [unknown("feature column", missing, columns, hint=hint)] if missing else []
-    given = (one.problem(columns[one.column], new_values=new_values) for one in encodings if one.column in columns)
-    problems += [problem for problem in given if problem is not None]
-    if problems:
+    found: list[Problem | None] = [unknown("feature column", missing, columns, hint=hint)] if missing else []
+    found += [one.problem(columns[one.column], new_values=new_values) for one in encodings if one.column in columns]
+    if problems := list(filter(None, found)):
         raise TableError(where, problems)
     return np.column_stack([encoding.features(columns[encoding.column]) for encoding in encodings])
 
@@ -644,10 +603,19 @@ def notes_on(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> li
 
 def encodings_in(text: str) -> tuple[Encoding, ...]:
     """Return the encodings in the JSON of a preparation; ValueError, KeyError or TypeError for any other text."""
+    from pydantic import TypeAdapter
+
     given = json.loads(text)
     if given["format"] != FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {given['format']!r:.80}")
-    return tuple(Encoding.from_dict(one) for one in given["columns"])
+    readers: dict[str, Any] = {name: TypeAdapter(kind) for name, kind in _ENCODINGS.items()}
+    found = []
+    for column in given["columns"]:
+        fields = dict(column)
+        found.append(readers[fields.pop("kind")].validate_json(json.dumps(fields)))
+        if isinstance(found[-1], MeanEncoding) and len(found[-1].means) != len(found[-1].values):
+            raise ValueError(f"not a column of a preparation: {column!r:.80}")
+    return tuple(found)
 
 
 def features_of(column: str, features: Sequence[str]) -> list[str]:

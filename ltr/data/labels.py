@@ -38,44 +38,38 @@ def labels_of(column: Column, positive: object = None, *, graded: bool = False) 
     Examples:
         >>> labels_of(Column("ill", ["no", "yes", "no"])).values.tolist()
         [0, 1, 0]
-        >>> print(labels_of(Column("end", ["died", "left", "left"])).problems[0].line({}))
-        column 'end': labels must be 0 and 1, or yes and no, got 'died', 'left'; data.positive = "died" counts it as 1 \
-and all others as 0
     """
     where, problems = f"column {column.name!r}", []
     if column.missing.any():
         rule = f"{where}: labels must not be missing, got {in_row(np.flatnonzero(column.missing))}"
         ways = (Remedy("leaves these rows out", "unlabelled", "drop"), Remedy("or fill them in"))
         problems.append(Problem(rule, ways))
-    counts = {} if column.numbers is not None and column.different > 1000 else column.counts
+    numbers = column.numbers
+    counts = {} if numbers is not None and column.different > 1000 else column.counts
     given = None if positive is None else text_of(positive)
-    if given is not None and given in counts:
+    if given is not None and given not in counts:
+        lowered = {text.lower(): text for text in reversed(counts)}
+        near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
+        nearest = [Remedy("is the nearest one", "positive", _typed(lowered[text])) for text in near]
+        rule = f"{where} has no label {given!r}; it has {listed(counts)}"
+        problems.append(Problem(rule, nearest or _positive(counts)))
+    elif given is not None:
         same = [text for text in counts if text.casefold() == given.casefold()]
         problems += [_spelt(where, same)] if len(same) > 1 else []  # the others would count as negatives
-    elif given is not None:
-        near = difflib.get_close_matches(given.lower(), [text.lower() for text in counts], n=1)
-        found = next((text for text in counts if near and text.lower() == near[0]), None)
-        near_one = () if found is None else (Remedy("is the nearest one", "positive", _typed(found)),)
-        rule = f"{where} has no label {given!r}; it has {listed(counts)}"
-        problems.append(Problem(rule, near_one or _positive(counts)))
-    elif column.numbers is None and len(counts) == 1:
+    elif numbers is None and len(counts) == 1:
         problems.append(_one_class(where, counts))
-    elif column.numbers is None and len({text.casefold() for text in counts}) <= 2 and spellings(counts):
+    elif numbers is None and len({text.casefold() for text in counts}) <= 2 and spellings(counts):
         problems.append(_spelt(where, counts))
-    elif column.numbers is None:
-        given = yes_of(counts)
-        if given is None:
-            rule = f"{where}: labels must be 0 and 1, or yes and no, got {listed(counts)}"
-            problems.append(Problem(rule, _positive(counts)))
-    if given is None and not column.missing.any() and column.numbers is not None:
+    elif numbers is None and (given := yes_of(counts)) is None:
+        rule = f"{where}: labels must be 0 and 1, or yes and no, got {listed(counts)}"
+        problems.append(Problem(rule, _positive(counts)))
+    if given is None and numbers is not None and not column.missing.any():
         try:
-            return Labels(checked_labels(column.numbers, len(column), where, graded=graded))
+            return Labels(checked_labels(numbers, len(column), where, graded=graded))
         except DataError as error:
             problems.append(Problem(str(error), () if graded else _positive(counts)))
-            numbers = column.numbers
             grades = not graded and bool((numbers >= 0).all() and (numbers == np.floor(numbers)).all())
-            if len(problems) == 1 and grades and numbers.max() < 32:
-                return Labels(None, given, tuple(problems), are_grades=True)
+            return Labels(None, given, tuple(problems), are_grades=grades and bool(numbers.max() < 32))
     if given is not None and len(counts) == 1 and not problems:
         problems.append(_one_class(where, counts))
     if problems:
@@ -89,11 +83,8 @@ def sizes_of(column: Column, what: str) -> NDArray[np.float64]:
     if column.numbers is None:
         raise Problem(f"{rule}, got {listed(column.counts)}")
     numbers = np.asarray(column.numbers, dtype=np.float64)
-    wrong = []
-    for bad in (column.missing, ~column.missing & ~(numbers >= 0), np.isinf(numbers)):
-        if len(rows := np.flatnonzero(bad)):
-            wrong.append(in_row(rows, "none" if column.missing[rows[0]] else f"{numbers[rows[0]]:g}"))
-    if wrong:
+    kinds = (column.missing, ~column.missing & ~(numbers >= 0), np.isinf(numbers))
+    if wrong := [_first_of(bad, column, numbers) for bad in kinds if bad.any()]:
         remedy = Remedy("change them, or take these rows out of the table")
         raise Problem(f"{rule}, got {', '.join(wrong)}", (remedy,))
     if not numbers.any():
@@ -103,31 +94,33 @@ def sizes_of(column: Column, what: str) -> NDArray[np.float64]:
 
 def treatments_of(column: Column) -> NDArray[np.int64]:
     """Return 1 for the treated rows of a column; raise the `Problem` of another column."""
-    where, counts, found = f"column {column.name!r}: treatments must be", column.counts, None
-    if column.missing.any():
-        got = in_row(np.flatnonzero(column.missing))
-    elif len(counts) == 1:
+    where, counts = f"column {column.name!r}: treatments must be", column.counts
+    missing = np.flatnonzero(column.missing)
+    if not len(missing) and len(counts) == 1:
         raise Problem(f"{where} of both kinds, got only {next(iter(counts))!r} in all rows")
-    else:
-        found, got = labels_of(column).values, listed(counts)
+    found = None if len(missing) else labels_of(column).values
     if found is not None and len(counts) == 2:
         return found
+    got = in_row(missing) if len(missing) else listed(counts)
     remedy = Remedy("write 1 for treated rows and 0 for the others")
     raise Problem(f"{where} 0 and 1, or yes and no, got {got}", (remedy,))
 
 
 def outcomes_of(column: Column) -> Labels:
     """Return the numbers of a column as the outcomes of a treatment, with what is wrong with them."""
-    numbers = np.asarray(column.numbers, dtype=np.float64)
-    wrong = np.flatnonzero(~np.isfinite(numbers))
-    if len(wrong):
-        got = in_row(wrong, "none" if column.missing[wrong[0]] else f"{numbers[wrong[0]]:g}")
-        rule = f"column {column.name!r}: outcomes must be finite numbers, got {got}"
+    numbers, rule = np.asarray(column.numbers, dtype=np.float64), f"column {column.name!r}: outcomes must"
+    if not np.isfinite(numbers).all():
+        rule += f" be finite numbers, got {_first_of(~np.isfinite(numbers), column, numbers)}"
         return Labels(None, problems=(Problem(rule, (Remedy("leaves rows without one out", "unlabelled", "drop"),)),))
     if not np.any(numbers != numbers[0]):
-        rule = f"column {column.name!r}: outcomes must differ, got {numbers[0]:g} only"
-        return Labels(None, problems=(Problem(rule),))
+        return Labels(None, problems=(Problem(f"{rule} differ, got {numbers[0]:g} only"),))
     return Labels(numbers)
+
+
+def _first_of(bad: NDArray[np.bool_], column: Column, numbers: NDArray[np.float64]) -> str:
+    """Return what a message says of the first of the bad numbers of a column."""
+    rows = np.flatnonzero(bad)
+    return in_row(rows, "none" if column.missing[rows[0]] else f"{numbers[rows[0]]:g}")
 
 
 def note_on_leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str], rows: NDArray[np.intp] | None = None) -> str | None:
@@ -154,12 +147,11 @@ def leaks(X: ArrayLike, y: ArrayLike, names: Sequence[str]) -> list[tuple[str, f
     n_pos, n_neg = int(positive.sum()), int((~positive).sum())
     if min(n_pos, n_neg) < _ENOUGH:
         return []
+    import pandas as pd
+
     found = []
     for name, column in zip(names, X.T, strict=True):
-        order = np.argsort(column, kind="stable")
-        ordered = column[order]
-        first, last = np.searchsorted(ordered, column, "left"), np.searchsorted(ordered, column, "right")
-        ranks = 0.5 * (first + last + 1)
+        ranks = pd.Series(column).rank().to_numpy()
         auc = (ranks[positive].sum() - 0.5 * n_pos * (n_pos + 1)) / (n_pos * n_neg)
         if abs(auc - 0.5) > _LEAK - 0.5:
             top = np.argsort(-column if auc > 0.5 else column, kind="stable")[:n_pos]
@@ -175,7 +167,7 @@ def _one_class(where: str, counts: dict[str, int]) -> Problem:
 
 
 def _positive(counts: dict[str, int]) -> tuple[Remedy, ...]:
-    """Return the line that makes the rarest of a few labels the positive."""
+    """Return the remedy that makes the rarest of a few labels the positive."""
     if not 1 < len(counts) <= _FEW:
         what = "take another column, or make one of 0 and 1 of it, such as whether it is above a limit"
         return (Remedy(what),) if len(counts) != 1 else ()

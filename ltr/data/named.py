@@ -38,7 +38,7 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
 
     Of a population of 6210 points `n` are drawn without replacement.
     """
-    clumps = (  # points, label, mean, standard deviation in each entry
+    clumps = (
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
         (3000, 0, (0.0, 0.0), math.sqrt(0.5)),
         (10, 0, (10.0, 1.0), 0.05),
@@ -54,12 +54,7 @@ def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
 
 
 def theorem1(seed: int = 0) -> Dataset:
-    """Return one feature whose two possible rankings win under different statistics and losses.
-
-    There are 10 negatives near 3, 3000 positives near 1, 3000 negatives near 0 and 80 positives near -10, each with
-    standard deviation 0.05. Ranking by x wins AUC, partial AUC@100, DCG and MRR; ranking by -x wins DCG@100
-    and partial AUC@10.
-    """
+    """Return one feature x: ranking by x wins AUC, partial AUC@100, DCG and MRR; by -x, DCG@100 and partial AUC@10."""
     clumps = ((10, 0, (3.0,), 0.05), (3000, 1, (1.0,), 0.05), (3000, 0, (0.0,), 0.05), (80, 1, (-10.0,), 0.05))
     return Dataset("theorem1", *_draw(np.random.default_rng(seed), clumps))
 
@@ -86,7 +81,7 @@ def grouped(seed: int = 0, *, queries: int = 60) -> Dataset:
 
     Item i of query q has the features x_i + m_q, where m_q, the level of the query, says nothing about labels. Labels
     are the grades of ``w·x_i + noise`` (shares of 50, 25, 15, 7 and 3 percent); the noise is three times as large where
-    ``w·x_i`` is below 0. Raises ValueError for fewer than 2 queries.
+    ``w·x_i`` is below 0.
     """
     if queries < 2:
         raise ValueError(f"queries must be at least 2, got {queries!r}")
@@ -100,9 +95,10 @@ def grouped(seed: int = 0, *, queries: int = 60) -> Dataset:
     return Dataset("grouped", own + level[qid], y, qid=qid)
 
 
-def _draw(
-    rng: np.random.Generator, clumps: tuple[tuple[int, int, tuple[float, ...], float], ...]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+_Clump = tuple[int, int, tuple[float, ...], float]  # number of points, label, mean, standard deviation in each entry
+
+
+def _draw(rng: np.random.Generator, clumps: tuple[_Clump, ...]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     X = np.concatenate([rng.normal(mean, deviation, (size, len(mean))) for size, _, mean, deviation in clumps])
     y = np.concatenate([np.full(size, label, dtype=np.int64) for size, label, *_ in clumps])
     return X, y
@@ -155,16 +151,11 @@ LISTS_BY_QUERY = {name: NamedLists(**given) for name, given in _GIVEN.items() if
 
 
 def load(name: str = "gaussians", *, data_dir: str | os.PathLike[str] | None = None, seed: int = 0) -> Dataset:
-    """Return a data set by name, or its training part if it has a test part; the module lists them.
+    """Return a data set by name, one of `dataset_names()`, or its training part if it has a test part.
 
-    Args:
-        name: one of `dataset_names()`.
-        data_dir: directory of the files; the environment variable `LTR_DATA` by default. Tables of statsmodels are also
-            found inside that package.
-        seed: seed of generated data.
-
-    Raises:
-        DataError: an unknown name, no data directory, a missing file, or a file that is not the documented one.
+    `data_dir` is the directory of the files, by default that in the environment variable `LTR_DATA`; tables of
+    statsmodels are also found inside that package. `seed` is that of generated data. Raises DataError for an unknown
+    name, no data directory, a missing file, or a file that is not the documented one.
 
     Examples:
         >>> load("gaussians", seed=1).X.shape
@@ -217,23 +208,21 @@ def _find(
 ) -> Path:
     """Return the path of a file, after checking that its content is the documented one."""
     given = os.environ.get("LTR_DATA", "") if data_dir is None else os.fspath(data_dir)
-    path = Path(given).expanduser() / file
-    if given and not Path(given).expanduser().is_dir():
+    folder = Path(given).expanduser()
+    if given and not folder.is_dir():
         raise DataError(f"{'LTR_DATA' if data_dir is None else 'data_dir'} must be a directory, got {given!r}")
-    if not given or not path.is_file():
-        package = importlib.util.find_spec("statsmodels") if installed else None
+    paths = [folder / file] if given else []
+    if installed and (package := importlib.util.find_spec("statsmodels")) is not None and package.origin is not None:
+        paths.append(Path(package.origin).parent / "datasets" / installed)
+    path = next(filter(Path.is_file, paths), None)
+    if path is None:
         hint = ", or install the package statsmodels, which holds this one" if installed else ""
-        origin = None if package is None else package.origin
-        copy = None if origin is None else Path(origin).parent / "datasets" / installed
-        if copy is not None and copy.is_file():
-            path = copy
-        elif given:
-            raise DataError(f"{path}: no such file; data set {name} was found at {source}{hint}")
-        else:
-            raise DataError(
-                f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or "
-                f"pass data_dir{hint} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
-            )
+        if given:
+            raise DataError(f"{folder / file}: no such file; data set {name} was found at {source}{hint}")
+        raise DataError(
+            f"data set {name} is read from files: set the environment variable LTR_DATA to their directory, or pass "
+            f"data_dir{hint} ({' and '.join([*_GENERATED, *_SKLEARN])} need no files)"
+        )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if digest != sha256:
         raise DataError(

@@ -49,11 +49,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
             column is an error from ten rows on: it is probably written in another way.
         rare: least share of the rows that have a value, or miss one, for a feature of its own.
 
-    Attributes:
-        encodings_: how each column becomes features, a tuple of `ltr.data.kinds.Encoding`.
-        left_out_: reasons of columns, and features of missing values, that are left out, by name.
-        n_features_in_, feature_names_in_: number and names of the columns in `fit`.
-
     Raises:
         TableError: in `fit`, all columns that cannot be understood, or a table without a feature; in `transform`, all
             columns that are missing or hold other cells than in the training rows.
@@ -68,10 +63,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         [[70.0, 0.0, 1.0], [58.0, 1.0, 0.0]]
     """
 
-    encodings_: tuple[Encoding, ...]
-    left_out_: dict[str, str]
+    encodings_: tuple[Encoding, ...]  # how each column becomes features
+    left_out_: dict[str, str]  # reasons of columns, and features of missing values, that are left out, by name
     n_features_in_: int
-    feature_names_in_: NDArray[np.object_]
+    feature_names_in_: NDArray[np.object_]  # of the columns in `fit`
 
     def __init__(
         self,
@@ -98,7 +93,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         """Learn from the training rows what becomes of each column.
 
         X is a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); y are labels, (n,), for mean
-        labels of texts of many values. `fit_transform` returns mean labels of a row from other rows only.
+        labels of texts of many values, which only `fit_transform` takes from other rows.
         """
         check_number("rare", self.rare)
         columns = self._columns(X, reset=True)
@@ -119,11 +114,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.feature_names_in_ = np.array(list(columns), dtype=object)
         self.encodings_, left_out = encodings_of(columns, kinds, y, rare=self.rare)
         self.left_out_ = {name: kind.reason for name, kind in kinds.items() if kind.reason} | left_out
-        names = self._names()
-        if not names:
+        if not self.encodings_:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.left_out_.items())
             raise TableError("X", [Problem(f"no feature is left ({reasons})")])
-        checked_names(names, "features of X")
+        checked_names(self.get_feature_names_out().tolist(), "features of X")
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: ANN401
@@ -146,10 +140,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         groups: NDArray[Any] | None = None,
         times: NDArray[Any] | None = None,
     ) -> NDArray[np.float64]:
-        """Return the features of training rows, (n, d), with the mean labels that other rows give them.
+        """Return the features X of training rows, (n, d), with the mean labels that other rows give them.
 
-        X has those of all training rows. Mean labels come from other groups where rows have groups, (n,), and from
-        earlier rows where they have times, (n,).
+        Mean labels come from other groups where rows have groups, (n,), and from earlier rows where they have times,
+        (n,).
         """
         at, found = 0, X
         for one in self.encodings_:
@@ -164,17 +158,17 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         if input_features is not None and len(input_features) != self.n_features_in_:
             raise ValueError(f"input_features should have length equal to number of features ({self.n_features_in_})")
-        return np.array(self._names(), dtype=object)
+        return np.array([name for one in self.encodings_ for name in one.names], dtype=object)
 
     def to_json(self) -> str:
         """Return the fitted preparation as JSON, a line for each column."""
         check_is_fitted(self)
-        lines = [json.dumps(one.to_dict(), ensure_ascii=False) for one in self.encodings_]
-        body = ",\n    ".join(lines)
-        left_out = json.dumps(self.left_out_, ensure_ascii=False)
-        table = json.dumps(self.feature_names_in_.tolist(), ensure_ascii=False)
-        head = f'{{\n  "format": {FORMAT},\n  "table": {table},\n  "left_out": {left_out},\n  "columns": [\n'
-        return f"{head}    {body}\n  ]\n}}\n"
+        table, left_out, *columns = (
+            json.dumps(one, ensure_ascii=False)
+            for one in (self.feature_names_in_.tolist(), self.left_out_, *(one.to_dict() for one in self.encodings_))
+        )
+        head = f'{{\n  "format": {FORMAT},\n  "table": {table},\n  "left_out": {left_out},\n  "columns": [\n    '
+        return head + ",\n    ".join(columns) + "\n  ]\n}\n"
 
     @classmethod
     def from_json(cls, text: str) -> TablePreparation:
@@ -185,9 +179,6 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         found.feature_names_in_ = np.array(given["table"], dtype=object)
         found.n_features_in_ = len(given["table"])
         return found
-
-    def _names(self) -> list[str]:
-        return [name for one in self.encodings_ for name in one.names]
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
         """Return the columns of a table, and record their names in the fit."""
@@ -216,7 +207,7 @@ def cross_fitted(
     With times these are the earlier blocks; the first block is cut into parts.
     """
     column = encoding.read(column)
-    _, codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)
+    codes = np.unique(np.arange(len(y)) if groups is None else groups, return_inverse=True)[1]
     parts = np.random.default_rng(0).permutation(codes.max() + 1)[codes] % _FOLDS
     blocks = np.zeros(len(y), dtype=np.int64)
     if times is not None:

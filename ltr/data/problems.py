@@ -44,16 +44,14 @@ class Problem(DataError):  # noqa: N818 (mostly listed, seldom raised)
 
 
 class TableError(DataError):
-    """A table that cannot be used; `problems` are all that is wrong with it, with the file or frame `where`.
+    """A table that cannot be used: all `problems` of the file or frame `where`, also as `problems_text`.
 
     Remedies add to the lists that the config has already, which are `given` by key.
 
     Examples:
         >>> note = Problem("column 'note': 90 different texts", (Remedy("leaves it out", "drop", ["note"]),))
-        >>> print(TableError("t.csv", [note, note], given={"drop": ["id"]}))
-        t.csv: 2 problems
-          column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
-          column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
+        >>> print(TableError("t.csv", [note], given={"drop": ["id"]}))
+        t.csv: column 'note': 90 different texts; data.drop = ["id", "note"] leaves it out
         lines for the config:
           [data]
           drop = ["id", "note"]
@@ -63,15 +61,9 @@ class TableError(DataError):
         self, where: str, problems: Sequence[Problem], *, given: Mapping[str, Sequence[Any]] | None = None
     ) -> None:
         self.where, self.problems, self.given = where, tuple(problems), dict(given or {})
-        text = self.problems_text
-        if keys := self.lines():
-            text += "\n".join(["\nlines for the config:", "  [data]", *(f"  {line}" for line in keys)])
-        super().__init__(text)
-
-    @property
-    def problems_text(self) -> str:
-        """The message without the lines for a config."""
-        return in_one_message(self.where, [problem.line(self.given) for problem in self.problems], "problems")
+        self.problems_text = in_one_message(where, [one.line(self.given) for one in self.problems], "problems")
+        keys = [f"\n  {line}" for line in self.lines()]
+        super().__init__(self.problems_text + "".join(["\nlines for the config:\n  [data]", *keys] if keys else []))
 
     def for_command(self) -> str:
         """Return the message for a command without a config, with arguments in place of the lines."""
@@ -115,7 +107,7 @@ def in_row(rows: Sequence[int] | NDArray[np.intp], got: object = "none") -> str:
 
 
 def unknown(role: str, names: str | Sequence[str], columns: Iterable[str], *, key: str = "", hint: str = "") -> Problem:
-    """Return the problem that a table lacks columns, with the columns that it has and the nearest names.
+    """Return the problem that a table lacks columns, with the columns that it has.
 
     `role` is what they are for, such as ``"label column"``, `key` the key of a config that takes the nearest names, and
     `hint` the end of the message.
@@ -126,8 +118,7 @@ def unknown(role: str, names: str | Sequence[str], columns: Iterable[str], *, ke
     close = [difflib.get_close_matches(name.lower().strip(), list(lowered), n=1, cutoff=0.6) for name in absent]
     near = [lowered[found[0]] for found in close if found]
     shown = ", ".join(known[:20]) + (", ..." if len(known) > 20 else "")
-    remedies: tuple[Remedy, ...] = ()
-    if len(near) == len(absent) and key:
-        nearest: object = near[0] if isinstance(names, str) else near
-        remedies = (Remedy(f"takes the nearest name{'s' if near[1:] else ''}", key, nearest),)
-    return Problem(f"no {role} {', '.join(map(repr, absent))}; the file has {shown}{hint}", remedies)
+    nearest: object = near[0] if isinstance(names, str) and near else near
+    ways = [Remedy(f"takes the nearest name{'s' if near[1:] else ''}", key, nearest)]
+    text = f"no {role} {', '.join(map(repr, absent))}; the file has {shown}{hint}"
+    return Problem(text, ways if key and len(near) == len(absent) else [])

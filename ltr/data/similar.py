@@ -20,8 +20,6 @@ from ltr.data.dataset import Features
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-__all__ = ["note_on_similar_rows", "similar_rows"]
-
 _GAP = 2.0  # of the shortest edge between groups to the longest within them
 _STRAY = 0.02  # edges whose length is between the two, of all rows
 _SHARE = 0.1  # edges within groups, of all rows
@@ -38,7 +36,7 @@ _ROWS = 20_000  # in which similar rows are looked for; of longer tables only eq
 def similar_rows(features: Features) -> IntArray | None:
     """Return the number of each row's group of similar rows, (n,); None where rows do not come in such groups.
 
-    Features are (n, d), finite; those of more than 20,000 rows are searched for equal rows only.
+    Features are finite, (n, d). Tables of more than 20,000 different rows are searched for equal rows only.
 
     Examples:
         >>> rng = np.random.default_rng(0)
@@ -73,7 +71,9 @@ def similar_rows(features: Features) -> IntArray | None:
         if beyond > n - 2 or not lengths[beyond] > best * (short := lengths[at]):
             continue
         cut = short if short == 0 or at == known else (short * lengths[beyond]) ** 0.5
-        groups = _joined(len(first), ends[: np.searchsorted(lengths[within:], cut, "right")])[equal]
+        rows, columns = ends[: np.searchsorted(lengths[within:], cut, "right")].T
+        graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(first),) * 2)
+        groups = connected_components(graph, directed=False)[1].astype(np.int64)[equal]
         if _are_groups(features, groups):
             best, found, last = (lengths[beyond] / short if short > 0 else np.inf), groups, at
     return found
@@ -123,26 +123,20 @@ def _short_edges(points: FloatArray) -> tuple[IntArray, FloatArray]:
     return np.column_stack([tree.row, tree.col])[order].astype(np.int64), tree.data[order]
 
 
-def _joined(n: int, edges: IntArray) -> IntArray:
-    """Return the number of the group of each of n points that edges join."""
-    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    return connected_components(graph, directed=False)[1].astype(np.int64)
-
-
 def _are_groups(features: FloatArray, groups: IntArray) -> bool:
-    """Return whether groups are many, none of them large, and told apart by some column."""
-    sizes, n = np.bincount(groups), len(features)
+    """Return whether groups are many, none of them large, and told apart by some column.
+
+    Such a column has fine values that differ between most groups and little within them.
+    """
+    _, firsts, sizes = np.unique(groups, return_index=True, return_counts=True)
+    n = len(features)
     if len(sizes) < _FEWEST or sizes.max() > _LARGEST * n or n - len(sizes) < _SHARE * n:
         return False
-    return any(_tells_apart(column, groups, sizes) for column in features.T)
-
-
-def _tells_apart(column: FloatArray, groups: IntArray, sizes: IntArray) -> bool:
-    """Return whether a column has fine values that differ between most groups and little within them."""
-    means = np.bincount(groups, column) / sizes
-    if np.std(column - means[groups]) > _WITHIN * np.std(column):
-        return False
-    values = np.unique(column[np.unique(groups, return_index=True)[1]])
-    if len(values) < max(2, _DISTINCT * len(sizes)):
-        return False
-    return bool((values[-1] - values[0]) / np.diff(values).min() > _GRID * len(values))
+    for column in features.T:
+        means = np.bincount(groups, column) / sizes
+        values = np.unique(column[firsts])
+        if len(values) < max(2, _DISTINCT * len(sizes)) or np.std(column - means[groups]) > _WITHIN * np.std(column):
+            continue
+        if (values[-1] - values[0]) / np.diff(values).min() > _GRID * len(values):
+            return True
+    return False

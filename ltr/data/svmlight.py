@@ -19,7 +19,6 @@ import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, get_args
 
@@ -46,20 +45,13 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
 
 
 def read_svmlight(
-    path: str | os.PathLike[str],
-    *,
-    features: Sequence[str] | None = None,
-    dtype: DtypeName = "auto",
+    path: str | os.PathLike[str], *, features: Sequence[str] | None = None, dtype: DtypeName = "auto"
 ) -> Dataset:
-    r"""Return the labelled observations of a file.
+    r"""Return the labelled observations of a file, after which the data set is named.
 
-    Args:
-        path: the file, after which the data set is named.
-        features: the features to take, such as those of the training file for a test file; all by default.
-        dtype: type of the features; ``"auto"`` is float32 where no value is rounded, else float64.
-
-    Raises:
-        DataError: a missing, empty or malformed file (with the line), or labels or query sizes that break their rules.
+    `features` are those to take, such as the training file's for a test file; all by default. Their type `dtype` is
+    float32 where no value is rounded, else float64, by default. Raises DataError for a missing, empty or malformed file
+    (with the line), or labels or query sizes that break their rules.
 
     Examples:
         >>> import tempfile
@@ -87,7 +79,7 @@ def read_svmlight_rows(
 def _read(
     path: str | os.PathLike[str], features: Sequence[str] | None, dtype: DtypeName
 ) -> tuple[Features, FloatArray, list[str], NDArray[Any] | None]:
-    """Return the features, the labels, the names of the features, and the query ids or None of a file."""
+    """Return features, labels, names of the features, and query ids or None."""
     one_of("dtype", dtype, get_args(DtypeName))
     file = Path(path)
     if not file.is_file():
@@ -95,17 +87,14 @@ def _read(
     asked = None if features is None else list(checked_feature_names(features))
     if foreign := [name for name in asked or () if not _NAME.fullmatch(name)]:
         raise DataError(f"{path}: features of sparse text are named f0, f1, ..., it has no {foreign[0]!r}")
-    lines = _scan(file)
-    indices: Sequence[int] = range(lines.first, lines.last + 1)
-    if asked is not None:
-        indices = [int(name[1:]) for name in asked]
-    X, labels = _parse(file, indices, lines.rows, dtype)
-    beside = queries_beside(file, lines.rows)
-    if lines.queries and beside is not None:
+    rows, queries, all_indices = _scan(file)
+    indices = all_indices if asked is None else [int(name[1:]) for name in asked]
+    X, labels = _parse(file, indices, rows, dtype)
+    beside = queries_beside(file, rows)
+    if queries and beside is not None:
         sizes = f"{file.name}.query"
         raise DataError(f"{file}: queries must come from one place, got qid: in its lines and {sizes} beside it")
-    queries = np.array(lines.queries, dtype=str) if lines.queries else beside
-    return X, labels, [f"f{index}" for index in indices], queries
+    return X, labels, [f"f{index}" for index in indices], np.array(queries, dtype=str) if queries else beside
 
 
 def _parse(file: Path, wanted: Sequence[int], count: int, dtype: DtypeName) -> tuple[Features, FloatArray]:
@@ -157,18 +146,11 @@ def _observations(file: Path) -> Iterator[tuple[int, bytes]]:
                 yield number, text
 
 
-@dataclass(frozen=True)
-class _Lines:
-    """What is in the lines of a file."""
+def _scan(file: Path) -> tuple[int, list[str], range]:
+    """Return the number of rows of a file, their queries, if any, and the indices of its features, from 0 or 1.
 
-    rows: int
-    queries: list[str]  # of each row; empty where lines have none
-    first: int  # index of the first feature, 0 or 1
-    last: int  # largest index
-
-
-def _scan(file: Path) -> _Lines:
-    """Return what the lines of a file are; either all have a query or none has. Other mistakes are found later."""
+    Either all lines have a query or none has; other mistakes are found later.
+    """
     queries: list[str] = []
     first, last, count = 1, 0, 0
     for count, (number, text) in enumerate(_observations(file), start=1):
@@ -190,7 +172,7 @@ def _scan(file: Path) -> _Lines:
         raise DataError(f"{file}: the file contains no observations")
     if last > _LARGEST_INDEX:
         raise DataError(f"{file}: {_first_mistake(file)}")
-    return _Lines(count, queries, min(first, last), last)
+    return count, queries, range(min(first, last), last + 1)
 
 
 def _first_mistake(file: Path) -> str | None:

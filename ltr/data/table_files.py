@@ -1,7 +1,7 @@
 """Files of tables of all types, and the files of query sizes beside them.
 
-Cells of text tables stay texts, since only the column can tell what they mean; columns whose cells are numbers in one
-way only are read as numbers, which is faster.
+Cells of text tables stay texts, since only the column can tell what they mean; where they are numbers in one way only,
+they are read as numbers, which is faster.
 """
 
 from __future__ import annotations
@@ -47,15 +47,10 @@ _SAMPLE = 1000  # rows that tell which columns are numbers in one way only
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table file is to be read, where that is not found out.
+    """How a table file is to be read, where that is not found out."""
 
-    Args:
-        decimal: decimal mark, ``"."`` or ``","``, of numbers that could be read with both.
-        missing: further texts that stand for missing values, such as ``"?"``.
-    """
-
-    decimal: str | None = None
-    missing: tuple[str, ...] = ()
+    decimal: str | None = None  # mark, "." or ",", of numbers that could be read with both
+    missing: tuple[str, ...] = ()  # further texts that stand for missing values, such as "?"
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +71,10 @@ class GivenTable:
 
         if self.frame is not None:
             return self.frame
-        texts = read_texts(self.where)
-        return pd.DataFrame(texts or {name: column.cells for name, column in self.columns.items()})
+        return pd.DataFrame(read_texts(self.where) or {name: one.cells for name, one in self.columns.items()})
 
     def queries(self, query: str | None) -> NDArray[Any] | None:
-        """Return the ids in the query column, or without one those of a file of sizes beside the table, if any.
-
-        Raises DataError for another column or file.
-        """
+        """Return the ids in the query column, or without one those of a file of sizes beside the table, if any."""
         if query is None:
             return None if self.frame is not None else queries_beside(self.where, len(self))
         if query not in self.columns:
@@ -102,11 +93,11 @@ def open_table(
     numbers: Collection[str] | None = None,
     is_feature: Callable[[str], bool] | None = None,
 ) -> GivenTable:
-    """Read a table from a file, or take it from a pandas frame as it is.
+    """Read a table from a file or a folder of parquet files, or take a pandas frame as it is.
 
     Args:
-        source: the file, a folder of parquet files, or a frame.
-        reading: how to read it.
+        source: the file, the folder, or the frame, to which no other argument applies.
+        reading: how to read a file.
         ids: a column of ids, whose fields stay as they are.
         texts: columns whose fields stay texts, even where all are numbers.
         numbers: the columns of a text file whose fields are numbers with a decimal point; all others stay texts. By
@@ -155,13 +146,10 @@ def files_of(path: TablePath) -> list[Path]:
     return files
 
 
-def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dict[str, Any]:
+def read_columns(path: str | os.PathLike[str]) -> dict[str, Any]:
     r"""Return the columns of a table by name, pandas Series or NumPy arrays, with texts and missing values.
 
-    Texts that are numbers in one way only are numbers; `ids` is a column whose fields stay as they are.
-
-    Raises:
-        DataError: as for `open_table`.
+    Texts that are numbers in one way only are numbers.
 
     Examples:
         >>> import tempfile
@@ -171,16 +159,11 @@ def read_columns(path: str | os.PathLike[str], *, ids: str | None = None) -> dic
         ...     {name: column.tolist() for name, column in read_columns(path).items()}
         {'kind': ['saw', nan], 'hours': [1.5, nan]}
     """
-    columns = open_table(path, ids=ids).columns
-    return {name: column.cells if name == ids else column.typed for name, column in columns.items()}
+    return {name: column.typed for name, column in open_table(path).columns.items()}
 
 
 def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
-    """Return the fields of a text table by column, unchanged, empty ones as ``""``; no columns for another file.
-
-    Raises:
-        DataError: as for `open_table`.
-    """
+    """Return the fields of a text table by column, unchanged, empty ones as ``""``; no columns for another file."""
     if Path(path).suffix.lower() not in TEXT_SUFFIXES:
         return {}
     text = _TextFile.of(files_of(path)[0])
@@ -189,31 +172,23 @@ def read_texts(path: str | os.PathLike[str]) -> dict[str, pd.Series[str]]:
 
 def is_number(text: str) -> bool:
     """Return whether a text reads as a number."""
-    try:
+    with contextlib.suppress(ValueError):
         float(text)
-    except ValueError:
-        return False
-    return True
+        return True
+    return False
 
 
 def queries_beside(path: str | os.PathLike[str], rows: int) -> IntArray | None:
-    """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one.
-
-    Raises:
-        DataError: a line that is not a whole number above 0, or sizes that do not add up to the number of rows.
-    """
+    """Return the number of each row's query, (rows,), from the file of sizes beside a data file, None without one."""
     beside = Path(path).with_name(f"{Path(path).name}.query")
     if not beside.is_file():
         return None
     sizes = []
-    for number, line in enumerate(beside.read_bytes().splitlines(), start=1):
-        text = line.strip()
-        if not text:
-            continue
-        if not text.isdigit() or len(text) > 16 or not 0 < int(text) <= 2**53:
+    for number, text in enumerate(map(bytes.strip, beside.read_bytes().splitlines()), start=1):
+        if text and (not text.isdigit() or len(text) > 16 or not 0 < int(text) <= 2**53):
             shown = text[:40].decode("utf-8", errors="replace")
             raise DataError(f"{beside}: query sizes must be whole numbers above 0, got {shown!r} in line {number}")
-        sizes.append(int(text))
+        sizes += [int(text)] if text else []
     if sum(sizes) != rows:
         hint = "; give sizes, not one id per row" if len(sizes) == rows else ""
         raise DataError(f"{beside}: query sizes must add up to the {rows} rows of the data, got {sum(sizes)}{hint}")
@@ -247,7 +222,7 @@ class _TextFile:
         return cls(file, encoding, above, separator, header)
 
     def parse(self, options: Mapping[str, Any]) -> pd.DataFrame:
-        """Return what `pandas.read_csv` reads below the header with some options."""
+        """Return what pandas reads below the header with some options."""
         import pandas as pd
 
         common = {"sep": self.separator, "header": None, "names": self.header, "index_col": False}
@@ -263,11 +238,9 @@ class _TextFile:
                 raise DataError(f"{rule}: {str(error).strip()}") from None
 
     def named(self, cells: pd.DataFrame) -> dict[str, Any]:
-        """Return columns by name; the first may lack one if it numbers the rows from 0 or 1, as pandas' index does."""
-        if "" in self.header:
-            texts, n = list(map(str, cells[""])), len(cells)
-            if len(self.header) == 1 or all(texts != list(map(str, range(one, one + n))) for one in (0, 1)):
-                raise DataError(f"{self.file}: every column needs a name, got '' for column 1")
+        """Return columns by name; the first may lack one if it numbers the rows."""
+        if "" in self.header and (len(self.header) == 1 or not _number_rows(cells[""])):
+            raise DataError(f"{self.file}: every column needs a name, got '' for column 1")
         return dict(cells)
 
     def check_lengths(self) -> None:
@@ -285,6 +258,12 @@ class _TextFile:
             more = f" (and {len(wrong) - _SHOWN} more lines)" if len(wrong) > _SHOWN else ""
             advice = "correct these lines: a field with a separator in it needs quotes around it"
             raise DataError(f"{self.file}: {', '.join(wrong[:_SHOWN])}{more}, the header {count}; {advice}")
+
+
+def _number_rows(cells: Iterable[Any]) -> bool:
+    """Return whether cells number the rows from 0 or 1, as the index that pandas writes does."""
+    texts = list(map(str, cells))
+    return any(texts == list(map(str, range(first, first + len(texts)))) for first in (0, 1))
 
 
 def _read_text(
@@ -320,10 +299,10 @@ def _printed(column: pd.Series[Any]) -> pd.Series[Any]:
     """Return a column of texts as numbers where all have three decimals, which are no thousands between commas."""
     import pandas as pd
 
-    if pd.api.types.is_numeric_dtype(column.dtype) or not have_three_decimals(column.head(9).dropna().tolist()):
+    if pd.api.types.is_numeric_dtype(column.dtype) or not have_three_decimals(column.head(9).dropna()):
         return column
-    texts = column.dropna()
-    return pd.to_numeric(column) if len(texts) and have_three_decimals(texts.unique().tolist()) else column
+    texts = column.dropna().unique()
+    return pd.to_numeric(column) if len(texts) and have_three_decimals(texts) else column
 
 
 def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) -> pd.DataFrame:
@@ -333,9 +312,8 @@ def parse_csv(source: TextIO | io.BytesIO | Path, options: Mapping[str, Any]) ->
     with warnings.catch_warnings():
         # otherwise fields beyond the header would silently be dropped or taken as row labels
         warnings.simplefilter("error", pd.errors.ParserWarning)
-        major, minor = map(int, pd.__version__.split(".")[:2])
-        exact = {} if (major, minor) >= (3, 1) else {"float_precision": "round_trip"}  # later versions do it anyway
-        return pd.read_csv(source, **exact, **options)
+        later = tuple(map(int, pd.__version__.split(".")[:2])) >= (3, 1)  # versions that round once by default
+        return pd.read_csv(source, **({} if later else {"float_precision": "round_trip"}), **options)
 
 
 _ENCODINGS = {"utf-16": "UTF-16", "cp1252": "Windows-1252 (Latin-1)", "latin-1": "Latin-1"}
@@ -350,18 +328,15 @@ def _encoding(file: Path) -> str:
     if b"\0" in first:
         raise DataError(f"{file}: not a text table: it has bytes of zero")
     for encoding in ("utf-8-sig", "cp1252"):
-        try:
-            with file.open(encoding=encoding, newline="") as text:
-                while text.read(1 << 20):
-                    pass
-        except UnicodeDecodeError:
-            continue
-        return encoding
+        with contextlib.suppress(UnicodeDecodeError), file.open(encoding=encoding, newline="") as text:
+            while text.read(1 << 20):
+                pass
+            return encoding
     return "latin-1"
 
 
 def _header(stream: TextIO) -> tuple[int, str]:
-    """Return the number and the text of the first line that is not blank, with the lines that its quotes take in."""
+    """Return the first line that is not blank, with the lines that its quotes take in, and the number of the last."""
     number = 0
     for line in iter(stream.readline, ""):
         number += 1
@@ -387,61 +362,66 @@ def _fields(line: str, separator: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def _parquet(files: Sequence[Path]) -> Iterator[list[Any]]:
-    """Return a context with the opened parquet files of a table, all of the same columns; its errors name the file."""
+def _library(file: Path, tables: str, one: str, package: str, extra: str) -> Iterator[None]:
+    """Return a context in which what a library raises becomes a DataError that names the file."""
     try:
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(f"{files[0]}: reading parquet needs pyarrow; install rankproof[parquet]") from None
-    file = files[0]
-    try:
-        with contextlib.ExitStack() as opened:
-            sources: list[Any] = []
-            for file in files:
-                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
-                if not sources[-1].schema_arrow.equals(sources[0].schema_arrow):
-                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
-            yield sources
+        yield
     except DataError:
         raise
+    except ImportError:
+        raise DataError(f"{file}: reading {tables} needs {package}; install rankproof[{extra}]") from None
     except SizeError as error:
         raise DataError(f"{file}: {error}") from None
-    except Exception as error:  # of any type: Arrow has its own, and pandas' conversion has others
-        raise DataError(f"{file}: not a parquet file: {str(error).strip() or type(error).__name__}") from None
+    except Exception as error:  # of any type: Arrow has its own, and openpyxl those that the damaged archive causes
+        raise DataError(f"{file}: not a {one}: {str(error).strip() or type(error).__name__}") from None
+
+
+_PARQUET = ("parquet", "parquet file", "pyarrow", "parquet")
+_EXCEL = ("workbooks", "workbook", "openpyxl", "excel")
 
 
 def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
     """Return the columns of parquet files; floating point features are those of one matrix, read piece by piece."""
-    with _parquet(files) as sources:
+    with contextlib.ExitStack() as opened:
+        opened.enter_context(_library(files[-1], *_PARQUET))
         import pyarrow as pa
+        import pyarrow.parquet
 
+        sources: list[Any] = []
+        for file in files:
+            with _library(file, *_PARQUET):
+                sources.append(opened.enter_context(pyarrow.parquet.ParquetFile(file)))
+                if not sources[-1].schema_arrow.equals(sources[0].schema_arrow):
+                    raise ValueError(f"its columns, or their types, are not those of {files[0]}")
         schema = sources[0].schema_arrow
         indices = {str(name) for name in (schema.pandas_metadata or {}).get("index_columns", [])}
         order = checked_names([name for name in schema.names if name not in indices], str(files[0]))
         types = {name: schema.field(name).type for name in order if is_feature is None or is_feature(name)}
         floats = [name for name, kind in types.items() if kind in (pa.float32(), pa.float64())]
-        others = [name for name in schema.names if name not in set(floats)]
+        in_matrix = set(floats)
+        others = [name for name in schema.names if name not in in_matrix]
         kind = np.float32 if all(types[name] == pa.float32() for name in floats) else np.float64
-        total = sum(source.metadata.num_rows for source in sources)
+        groups = [(source, group) for source in sources for group in range(source.num_row_groups)]
+        known = [source.metadata.row_group(group) for source, group in groups]
+        total = sum(group.num_rows for group in known)
         check_size(float(total) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
-        check_size(sum(_stored(source.metadata, set(floats)) for source in sources))
+        parts = (group.column(j) for group in known for j in range(group.num_columns))
+        check_size(float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in in_matrix)))
         matrix, begin = np.empty((total, len(floats)), dtype=kind), 0
         rest, size = [], 0
-        for source in sources:
-            for group in range(source.num_row_groups):  # pyarrow's batches of many columns keep what they read
-                rows = source.metadata.row_group(group).num_rows
-                for at in range(0, len(floats), _COLUMNS):
-                    some = floats[at : at + _COLUMNS]
-                    found = source.read_row_group(group, columns=some)
-                    values = [found.column(name).to_numpy() for name in some]
-                    for piece in pieces(rows):
-                        to = slice(begin + piece.start, begin + piece.stop)
-                        matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
-                begin += rows
-                for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
-                    rest.append(batch.select(others))
-                    size += batch.nbytes  # a text is stored once for many rows
-                    check_size(size)
+        for (source, group), rows in zip(groups, (one.num_rows for one in known), strict=True):
+            for at in range(0, len(floats), _COLUMNS):  # pyarrow's batches of many columns keep what they read
+                some = floats[at : at + _COLUMNS]
+                found = source.read_row_group(group, columns=some)
+                values = [found.column(name).to_numpy() for name in some]
+                for piece in pieces(rows):
+                    to = slice(begin + piece.start, begin + piece.stop)
+                    matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
+            begin += rows
+            for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
+                rest.append(batch.select(others))
+                size += batch.nbytes  # a text is stored once for many rows
+                check_size(size)
         frame = pa.Table.from_batches(rest, pa.schema(map(schema.field, others), schema.metadata)).to_pandas()
     apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
     columns: dict[str, Any] = apart | dict(zip(floats, matrix.T, strict=True))
@@ -452,35 +432,17 @@ _BATCH = 8192  # rows of a parquet file that are read at a time
 _COLUMNS = 16  # that are put into a matrix at a time, a line of a processor's cache
 
 
-def _stored(known: Any, columns: Collection[str]) -> float:  # noqa: ANN401 (pyarrow's)
-    """Return the bytes of a parquet file before its compression, without some columns."""
-    groups = [known.row_group(at) for at in range(known.num_row_groups)]
-    parts = [group.column(j) for group in groups for j in range(group.num_columns)]
-    return float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in columns))
-
-
 def _read_excel(file: Path) -> dict[str, Any]:
-    """Return the columns of the first sheet of a workbook."""
     import pandas as pd
 
-    try:
+    with _library(file, *_EXCEL):
         with zipfile.ZipFile(file) as archive:
             check_size(float(sum(part.file_size for part in archive.infolist())))
         sheet = pd.read_excel(file, header=None, dtype=object)
-    except ImportError:
-        raise DataError(f"{file}: reading workbooks needs openpyxl; install rankproof[excel]") from None
-    except SizeError as error:
-        raise DataError(f"{file}: {error}") from None
-    except Exception as error:  # openpyxl raises whatever the damaged archive makes it raise
-        raise DataError(f"{file}: not a workbook: {str(error).strip()}") from None
     sheet = sheet.dropna(how="all").dropna(how="all", axis=1)
     if len(sheet) == 0:
         raise DataError(f"{file}: the first sheet is empty")
     first = ["" if pd.isna(cell) else str(cell).strip() for cell in sheet.iloc[0]]
-    numbered = first[0] == "" and sheet.iloc[1:, 0].tolist() in (
-        list(range(len(sheet) - 1)),
-        list(range(1, len(sheet))),
-    )
-    sheet = sheet.iloc[:, 1:] if numbered else sheet  # the index that pandas writes
-    names = checked_names(first[1:] if numbered else first, str(file))
-    return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names)}
+    begin = 1 if first[0] == "" and _number_rows(sheet.iloc[1:, 0]) else 0
+    names = checked_names(first[begin:], str(file))
+    return {name: sheet.iloc[1:, j].infer_objects() for j, name in enumerate(names, start=begin)}

@@ -1,9 +1,9 @@
 """Tables of your own: columns of all kinds, labels, queries, and everything that keeps them from being used.
 
-Tables have one observation per row (`ltr.data.table_files`). Sparse text (`ltr.data.svmlight`) is told from them by
-suffix and content. Rows are counted from 1, below the header; blank lines are not rows. The query of each row is a
-column of numbers or texts, or comes from a file of query sizes beside the data file, as in LightGBM: beside
-``rank.train`` it is ``rank.train.query``, and each line has the number of rows of the next query.
+Tables have one observation per row (`ltr.data.table_files`), sparse text is `ltr.data.svmlight`. Rows are counted from
+1, below the header; blank lines are not rows. The query of each row is a column of numbers or texts, or comes from a
+file of query sizes beside the data file, as in LightGBM: beside ``rank.train`` it is ``rank.train.query``, and each
+line has the number of rows of the next query.
 
 `read_raw_table` reads columns of all kinds, which `Table.preparation` turns into features. Features of `read_data` and
 `read_rows` are columns of numbers or booleans without missing values; they are float32 where that is their common type.
@@ -119,11 +119,10 @@ class Table:
     @property
     def error(self) -> TableError | None:
         """All problems as one error; None without any."""
-        if not self.problems:
-            return None
-        keys = {key: getattr(self.roles, key) or () for key in ("drop", "features", "numbers", "categories")}
-        known = {key: [name for name in names if name in self.columns] for key, names in keys.items()}
-        return TableError(self.where, self.problems, given=known)
+        known = {}
+        for key in ("drop", "features", "numbers", "categories"):
+            known[key] = [name for name in getattr(self.roles, key) or () if name in self.columns]
+        return TableError(self.where, self.problems, given=known) if self.problems else None
 
     def check(self) -> Table:
         """Return the table; raise TableError, with all problems, if there is one."""
@@ -167,20 +166,12 @@ class Table:
             names, X = list(self.candidates), matrix_of(stored)
         return Dataset(Path(self.where).stem, X, self.y, names, self.queries, copy=False)
 
-    @property
-    def left_out(self) -> dict[str, str]:
-        """Reasons of columns that are left out, by name."""
-        return {name: kind.reason for name, kind in self.kinds.items() if kind.reason}
-
     def preparation(self, rows: Rows) -> TablePreparation:
         """Return a preparation that has learned from some rows; what the columns are, the whole table decides."""
         from ltr.data.preparation import TablePreparation
 
-        wanted = {name: kind for name, kind in self.kinds.items() if kind.is_feature}
-        columns = {name: self.columns[name].take(rows) for name in wanted}
-        found = TablePreparation().fit_kinds(columns, wanted, self.y[rows].astype(np.float64))
-        found.left_out_ = self.left_out | found.left_out_
-        return found
+        columns = {name: self.columns[name].take(rows) for name, kind in self.kinds.items() if kind.is_feature}
+        return TablePreparation().fit_kinds(columns, self.kinds, self.y[rows].astype(np.float64))
 
     def sha256(self) -> str:
         """Return a hash of the features as they are, with their names, labels and queries."""
@@ -188,7 +179,10 @@ class Table:
         for name, column in self.candidates.items():
             if not self.kinds[name].reason:
                 digest.update(f"{name}\0{len(column)}\0".encode())
-                digest.update(column.content())
+                if (numbers := column.numbers) is not None:
+                    digest.update(numbers.tobytes() + column.missing.tobytes())
+                else:
+                    digest.update("\0".join(column.texts.tolist()).encode())
         y = None if self.labels is None else self.labels.values
         for array in (y, self.queries, self.weights, self.groups, self.time_to_event, self.treatment):
             if array is not None:
@@ -207,14 +201,8 @@ def read_raw_table(
 ) -> Table:
     r"""Return a table as it is, with everything that keeps it from being used.
 
-    Args:
-        source: the file, or a pandas frame.
-        roles: what the columns are for.
-        reading: how to read the file.
-        kinds: what the columns are; found out by default.
-
-    Raises:
-        DataError: a missing, empty or unreadable file.
+    The source is a file or a pandas frame; `kinds`, what its columns are, are found out by default. Raises DataError
+    for a missing, empty or unreadable file.
 
     Examples:
         >>> import tempfile
@@ -325,9 +313,8 @@ def _ask_for_query(problem: Problem, columns: Sequence[Column]) -> Problem:
     found = []
     for column in columns:
         ids, named = column.texts, _QUERY_NAME.fullmatch(column.name) is not None
-        changes = 1 + int(np.count_nonzero(ids[1:] != ids[:-1]))
-        different = len({*ids.tolist()})
-        if 1 < different <= len(ids) / 2 and (changes == different or named):
+        together = 1 + np.count_nonzero(ids[1:] != ids[:-1]) == (different := len({*ids.tolist()}))
+        if 1 < different <= len(ids) / 2 and (together or named):
             found.append((not named, column.name))
     if not found:
         return problem
@@ -363,33 +350,26 @@ def features_of_roles(columns: Mapping[str, Column], roles: Roles) -> tuple[list
     found = []
     no_names = 3 * sum(map(is_number, columns)) >= len(columns) > 0  # a third or more of them are numbers
     hint = "; the first line must hold the column names" if no_names else ""
-    for role in ("label", *COLUMN_ROLES):
-        if (name := getattr(roles, role)) is not None and name not in columns:
-            found.append(unknown(f"{role.replace('_', ' ')} column", name, columns, key=role, hint=hint))
-    lists = (
-        ("column to drop", "drop"),
-        ("feature column", "features"),
-        ("column of numbers", "numbers"),
-        ("column of categories", "categories"),
-    )
-    for role, key in lists:
-        if absent := [name for name in getattr(roles, key) or () if name not in columns]:
-            found.append(unknown(role, absent, columns, key=key, hint=hint))
+    whats = {role: f"{role.replace('_', ' ')} column" for role in ("label", *COLUMN_ROLES)}
+    whats |= {"drop": "column to drop", "features": "feature column"}
+    whats |= {"numbers": "column of numbers", "categories": "column of categories"}
+    for key, what in whats.items():
+        asked = getattr(roles, key)
+        names = [asked] if isinstance(asked, str) else asked or ()
+        if absent := [name for name in names if name not in columns]:
+            found.append(unknown(what, asked if isinstance(asked, str) else absent, columns, key=key, hint=hint))
     used: dict[str | None, str] = {**dict.fromkeys(roles.drop, "dropped"), roles.label: "the label"}
     for role in COLUMN_ROLES:
         if (name := getattr(roles, role)) is not None:
-            what = role.replace("_", " ")
             if name in used:
-                found.append(Problem(f"{what} column {name!r} is also {used[name]}"))
-            used[name] = f"the {what}"
+                found.append(Problem(f"{whats[role]} {name!r} is also {used[name]}"))
+            used[name] = f"the {role.replace('_', ' ')}"
     if roles.features is None:
-        names = [name for name in columns if name not in used]
-        if not names:
+        rest = [name for name in columns if name not in used]
+        if not rest:
             found.append(Problem(f"no feature column is left beside the label {roles.label!r}"))
-        return names, found
-    for name in roles.features:
-        if name in used:
-            found.append(Problem(f"feature column {name!r} is also {used[name]}"))
+        return rest, found
+    found += [Problem(f"feature column {name!r} is also {used[name]}") for name in roles.features if name in used]
     return [name for name in roles.features if name in columns and name not in used], found
 
 
@@ -422,15 +402,14 @@ def read_data(
         format: ``"table"``, ``"svmlight"`` (`read_svmlight`), or ``"auto"`` to find out.
         label: the column of a table with the labels: 0 and 1, yes and no, or grades if there are queries.
         positive: the label of positives, of any two or more; None for the labels above.
-        query: the column with the query of each row. Without it, queries come from a file of query sizes beside the
-            table; without such a file, all rows are one list.
+        query: the column with the query of each row; by default queries come from a file of sizes beside the table, and
+            without one all rows are one list.
         drop: columns to leave out.
         features: the features to take, in this order; all by default.
         dtype: type of the features of a sparse file, as for `read_svmlight`.
 
     Raises:
-        DataError: a file that cannot be read, columns that it lacks, values that are not finite numbers, or labels or
-            queries that break the rules of `Dataset`, with their row.
+        DataError: a file that cannot be read, columns that it lacks, or values that break the rules of `Dataset`.
 
     Examples:
         >>> import tempfile
@@ -475,9 +454,9 @@ def read_rows(
 def features_of(
     columns: Mapping[str, Any], where: str, features: Sequence[str], form: NumberForm | None = None
 ) -> Features:
-    """Return the features in some columns, in this order; one error names all missing columns.
+    """Return the features in some columns of the file or frame `where`, in this order.
 
-    `where` is the file or frame, for errors; `form` says how texts are numbers, which is found out by default.
+    `form` says how texts are numbers, which is found out by default.
     """
     names = checked_feature_names(features)
     absent = [name for name in names if name not in columns]

@@ -27,8 +27,8 @@ IntArray = NDArray[np.int64]
 MOST_PERIODS = 12
 """Largest number of periods by which results are told."""
 
-_YEAR_FIRST = re.compile(r"([0-9]{4})[-/. ]?([WwQq]?)([0-9]{1,2})")
-_YEAR_LAST = re.compile(r"([WwQq]?)([0-9]{1,2})[-/. ]([0-9]{4})")
+_YEAR_FIRST = re.compile(r"(?P<year>[0-9]{4})[-/. ]?(?P<letter>[WwQq]?)(?P<number>[0-9]{1,2})")
+_YEAR_LAST = re.compile(r"(?P<letter>[WwQq]?)(?P<number>[0-9]{1,2})[-/. ](?P<year>[0-9]{4})")
 _MOST = {"": 12, "Q": 4, "W": 53}  # months, quarters and weeks of a year
 
 
@@ -91,9 +91,9 @@ class Times:
 def times_of(
     column: Column, lists: IntArray | None, *, date_format: str | None = None, first_year: int | None = None
 ) -> Times:
-    """Return the times in a column; raise the `Problem` of another column.
+    """Return the times in a column, the same in all rows of a query; raise the `Problem` of another column.
 
-    `lists` are the numbers of the rows' queries, None for one list; dates are read as in `ltr.data.kinds.kind_of`.
+    `lists` are the numbers of the queries; dates are read as in `ltr.data.kinds.kind_of`.
 
     Examples:
         >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
@@ -112,7 +112,11 @@ def times_of(
             raise Problem(kind.problem.text, ways or [change])
         read = kind.read(column)
         assert read.numbers is not None
-        values = _dates(read.numbers) if kind.is_date else read.numbers
+        values = read.numbers
+        if kind.is_date and (values == np.floor(values)).all():
+            values = values.astype(np.int64).astype("datetime64[D]")
+        elif kind.is_date:
+            values = np.round(values * 86_400).astype(np.int64).astype("datetime64[s]")
     times = Times.of(values)
     times.check_lists(lists, f"column {column.name!r}")
     return times
@@ -122,13 +126,9 @@ def _periods(column: Column) -> NDArray[Any] | None:
     """Return the weeks, months or quarters in a column as texts that sort in time; None where it holds others."""
     found, kinds = {}, set()
     for cell in column.counts:
-        if (match := _YEAR_FIRST.fullmatch(cell)) is not None:
-            year, letter, number = match.groups()
-        elif (match := _YEAR_LAST.fullmatch(cell)) is not None:
-            letter, number, year = match.groups()
-        else:
+        if (match := _YEAR_FIRST.fullmatch(cell) or _YEAR_LAST.fullmatch(cell)) is None:
             return None
-        letter = letter.upper()
+        year, letter, number = match["year"], match["letter"].upper(), match["number"]
         if (not letter and cell.isdigit()) or not 1 <= int(number) <= _MOST[letter]:
             return None
         kinds.add(letter)
@@ -136,18 +136,11 @@ def _periods(column: Column) -> NDArray[Any] | None:
     return np.array([found[text] for text in column.texts]) if len(kinds) == 1 else None
 
 
-def _dates(days: NDArray[np.float64]) -> NDArray[Any]:
-    """Return days since 1970 as dates, with the time of day where there is one."""
-    if (days == np.floor(days)).all():
-        return days.astype(np.int64).astype("datetime64[D]")
-    return np.round(days * 86_400).astype(np.int64).astype("datetime64[s]")
-
-
 def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> IntArray | None:
     """Return the number of each row's moment, from 0 for the earliest, (n,); None without times.
 
     Times are numbers, or dates as NumPy, pandas or Python have them; the rows of a list, by its number in `lists`, must
-    be of one time. Raises DataError for others, and for a missing or an infinite time, with its row.
+    be of one time.
 
     Examples:
         >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
@@ -181,13 +174,13 @@ def blocks_of(times: NDArray[Any], shares: Sequence[float]) -> IntArray:
     """Return the number of each row's block of time, from 0 for the earliest, (n,); blocks are of whole moments.
 
     For each of some ascending `shares` of the rows, in (0, 1), a cut is made between the two moments where the share
-    before it is nearest. Cuts between the same two moments are one.
+    before it is nearest.
 
     Examples:
         >>> blocks_of(np.array([3, 1, 1, 2, 2, 2]), [0.3, 0.4, 0.8]).tolist()
         [2, 0, 0, 1, 1, 1]
     """
-    moments, counts = np.unique(times, return_inverse=True)[1], np.unique(times, return_counts=True)[1]
+    _, moments, counts = np.unique(times, return_inverse=True, return_counts=True)
     before = np.cumsum(counts)[:-1]  # rows before each possible cut
     if not len(before):
         return np.zeros(len(moments), dtype=np.int64)

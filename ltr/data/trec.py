@@ -4,8 +4,6 @@ A line of a run is ``query Q0 document rank score tag``, one of qrels ``query 0 
 space separates the fields and there are no comments; text is UTF-8. The rank of a run's lines plays no part: documents
 are ordered by score, descending, and those of one score by their names, descending. Scores are compared in double
 precision; trec_eval rounds them to single precision first.
-
-`judged_lists` brings a run and its judgements together, in the form that the metrics of `ltr.metrics` take.
 """
 
 from __future__ import annotations
@@ -43,10 +41,7 @@ def read_run(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def read_qrels(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Return the lines of qrels: columns query and document (texts) and label (int64), in the order of the file.
-
-    Raises DataError for a line without its four fields, a label beyond the integers of 53 bits, or a document twice.
-    """
+    """Return the lines of qrels, columns query, document and label (int64), with the errors of `read_run`."""
     return _read(path, _QRELS)
 
 
@@ -60,7 +55,7 @@ def write_run(
 ) -> None:
     """Write a run, query by query in the order of their first lines, each from its top; scores have all their digits.
 
-    Raises DataError for queries or documents with white space or a byte order mark, or a score that is not finite.
+    Raises DataError for names with white space or a byte order mark, or a score that is not finite.
 
     Examples:
         >>> import tempfile
@@ -75,7 +70,7 @@ def write_run(
     """
     frame = _to_write(path, query, document, "score", score)
     _check_names(path, "tag", [tag])
-    frame["place"] = frame["query"].map({name: at for at, name in enumerate(frame["query"].unique())})
+    frame["place"] = frame["query"].factorize()[0]
     frame = frame.sort_values(["place", "score", "document"], ascending=[True, False, False])
     frame = frame.assign(Q0="Q0", rank=frame.groupby("place").cumcount() + 1, tag=tag)
     _write(path, frame[list(_RUN)])
@@ -107,8 +102,7 @@ def judged_lists(
     """Bring a run and its judgements together; queries without judgements are left out, as in trec_eval.
 
     They are files, or the frames of `read_run` and `read_qrels`. If `complete`, queries with judgements but without a
-    line in the run are kept, as by trec_eval's ``-c``. Raises DataError where no query is left, or a query has a
-    document twice.
+    line in the run are kept, as by trec_eval's ``-c``.
     """
     listed = read_run(run) if isinstance(run, str | os.PathLike) else run
     given = read_qrels(qrels) if isinstance(qrels, str | os.PathLike) else qrels
@@ -117,20 +111,14 @@ def judged_lists(
     known = set(given["query"]) if complete else set(listed["query"]) & set(given["query"])
     if not known:
         raise DataError("run and qrels must have a query in common, got none")
-    parts = (frame[frame["query"].isin(known)] for frame in (listed, given))
-    both = next(parts).merge(next(parts), on=["query", "document"], how="outer")
+    both = listed.merge(given, on=["query", "document"], how="outer")
+    both = both[both["query"].isin(known)]
     # documents outside the run have no score, and come last
     both = both.sort_values(["query", "score", "document"], ascending=[True, False, False])
     number, queries = both["query"].factorize()
     labels = both["label"].fillna(-1).to_numpy(dtype=np.int64)
-    return JudgedLists(
-        list(queries),
-        number.astype(np.int64),
-        -np.arange(len(both), dtype=np.float64),
-        np.maximum(labels, 0),
-        np.array(both["score"].isna()),
-        labels >= 0,
-    )
+    scores, outside = -np.arange(len(both), dtype=np.float64), np.array(both["score"].isna())
+    return JudgedLists(list(queries), number.astype(np.int64), scores, np.maximum(labels, 0), outside, labels >= 0)
 
 
 def _read(path: str | os.PathLike[str], fields: tuple[str, ...]) -> pd.DataFrame:
@@ -161,7 +149,6 @@ def _read(path: str | os.PathLike[str], fields: tuple[str, ...]) -> pd.DataFrame
 
 
 def _check_once(where: str, frame: pd.DataFrame) -> None:
-    """Raise DataError where a query has a document twice."""
     if (again := frame.duplicated(["query", "document"])).any():
         at = int(again.argmax())
         got = f"{frame['document'].iloc[at]!r} of {frame['query'].iloc[at]!r} again in row {at + 1}"
@@ -187,7 +174,6 @@ def _checked(path: str | os.PathLike[str], name: str, given: NDArray[Any]) -> ND
 def _to_write(
     path: str | os.PathLike[str], query: Iterable[object], document: Iterable[object], name: str, values: ArrayLike
 ) -> pd.DataFrame:
-    """Return the columns of lines to write."""
     import pandas as pd
 
     queries, documents = list(map(str, query)), list(map(str, document))

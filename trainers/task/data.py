@@ -162,7 +162,7 @@ def _read(
         return read_data(getattr(options, key), features=features, format=options.format, dtype=options.dtype)
     roles, kinds = options.roles, None
     if isinstance(data, Table):
-        kinds = {name: kind for name, kind in data.kinds.items() if name not in data.left_out}
+        kinds = {name: kind for name, kind in data.kinds.items() if not kind.reason}
         roles = replace(roles, weight=None, group=None, features=tuple(kinds), drop=(), numbers=(), categories=())
         roles = replace(roles, time=roles.time if key == "test_path" else None)
     return read_raw_table(frames.get(key, getattr(options, key)), roles, options.reading, kinds=kinds).check()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -44,23 +44,20 @@ def demand_columns(split: Split, demands: Sequence[ListDemand]) -> tuple[Raw, Ra
     return _columns(split, [one.condition.column for one in demands if one.condition is not None])
 
 
-def _columns(split: Split, names: Iterable[str]) -> tuple[Raw, Raw]:
-    def of(part: Part, name: str) -> Column:
+def _columns(split: Split, names: Sequence[str]) -> tuple[Raw, Raw]:
+    def of(part: Part) -> Raw:
         if part.table is None:
-            return Column(name, part.X[:, split.feature_names.index(name)])
-        return part.table.columns[name].take(part.rows)
+            return {name: Column(name, part.X[:, split.feature_names.index(name)]) for name in names}
+        return {name: part.table.columns[name].take(part.rows) for name in names}
 
-    return {name: of(split.train, name) for name in names}, {name: of(split.test, name) for name in names}
+    return of(split.train), of(split.test)
 
 
 def not_asked(kinds: Mapping[str, Kind]) -> list[str]:
     """Return a note for each column of a table that a card does not ask about, with the reason."""
-    reasons = {
-        name: kind.reason or f"{kind.name}s: turn them into numbers, such as days before today"
-        for name, kind in kinds.items()
-        if not kind.is_asked
-    }
-    return [f"column {name!r} is left out: {reason}" for name, reason in reasons.items()]
+    dates = "dates: turn them into numbers, such as days before today"
+    left_out = {name: kind.reason or dates for name, kind in kinds.items() if not kind.is_asked}
+    return [f"column {name!r} is left out: {reason}" for name, reason in left_out.items()]
 
 
 def own_rows(split: Split) -> tuple[pd.DataFrame, pd.DataFrame]:
