@@ -39,7 +39,7 @@ from ltr.data.times import checked_times
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration, fit_calibration
-from ltr.rankers.choice import PartScores, mean_of_lists, parts_of
+from ltr.rankers.choice import Fold, PartScores, folds_of, mean_of_lists
 from ltr.rankers.files import (
     KINDS,
     NewerVersionError,
@@ -265,10 +265,10 @@ class Ranker(BaseEstimator):
         if folds is None or not self._LEARNS:
             scores, _ = self._placed(rows.features, rows.lists)
         else:
-            parts = parts_of(rows, 0, folds)
-            if parts is None:
+            divided = folds_of(rows, 0, 1, folds)
+            if not divided:
                 raise ValueError(f"calibrate needs at least {rows.fewest} to hold rows out")
-            scores = self._held_out_scores(table, rows, parts)
+            scores = self._held_out_scores(table, rows, divided)
         known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
         rows = rows.take(known)
         self.calibration_ = fit_calibration(scores[known], rows.labels, rows.weights, rows.groups)
@@ -694,15 +694,15 @@ class Ranker(BaseEstimator):
         """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
         return clone(self)
 
-    def _held_out_scores(self, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
+    def _held_out_scores(self, table: Table, rows: LabelledRows, folds: Sequence[Fold]) -> FloatArray:
         """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
         own, _ = self._placed(rows.features, rows.lists)
-        scores = np.empty(len(parts))
-        for part in range(parts.max() + 1):
-            seen, held = np.flatnonzero(parts != part), parts == part
-            other = fit_to(self._for_other_rows(), _safe_indexing(table, seen), rows.take(seen))
+        scores = np.empty(len(own))
+        for fold in folds:
+            part = _safe_indexing(table, fold.train), rows.take(fold.train)
+            other = fit_to(self._for_other_rows(), *part)
             found, _ = other._placed(other._features(table), rows.lists)
-            scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
+            scores[fold.held] = PartScores.of(found, fold.train).on_the_scale_of(own)[fold.held]
         return scores
 
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray | None]:

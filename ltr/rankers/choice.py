@@ -31,10 +31,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -46,12 +46,12 @@ from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata, values_of_lists
 from ltr.lists import numbered, split_weights, weights_by_row
 from ltr.metrics.ranked import Ties
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
 
 SPREADS = (0.2, 0.45, 0.7)
 """Spreads of the corrections that are compared."""
@@ -81,30 +81,22 @@ class Fold:
     held: IntArray
 
 
-Key = TypeVar("Key", bound=Hashable)
-Result = TypeVar("Result")
+def computed_once(compute: Callable[[_Key], _Result]) -> Callable[[_Key], _Result]:
+    """Return a function that computes the result for each key once; in several threads, all but the first wait."""
+    known, lock = dict[_Key, Future[_Result]](), threading.Lock()
 
-
-class Shared(Generic[Key, Result]):
-    """Results that so many callers need each, computed by whichever comes first and forgotten after the last."""
-
-    def __init__(self, compute: Callable[[Key], Result], callers: int = 2) -> None:
-        self._compute, self._callers, self._lock = compute, callers, threading.Lock()
-        self._known: dict[Key, tuple[Future[Result], int]] = {}
-
-    def __call__(self, key: Key) -> Result:
-        """Return the result for a key; in several threads, all but the first wait for it."""
-        with self._lock:
-            known = self._known.pop(key, None)
-            found, calls = (Future[Result](), 0) if known is None else known
-            if calls + 1 < self._callers:
-                self._known[key] = found, calls + 1
-        if known is None:
+    def result(key: _Key) -> _Result:
+        with lock:
+            first = key not in known
+            found = known.setdefault(key, Future())
+        if first:
             try:
-                found.set_result(self._compute(key))
+                found.set_result(compute(key))
             except BaseException as error:
                 found.set_exception(error)
         return found.result()
+
+    return result
 
 
 def side_by_side(
@@ -229,29 +221,12 @@ class PartScores:
         return (self.scores - self.mean) * factor + own.mean()
 
 
-def parts_of(rows: LabelledRows, seed: int, folds: int = FOLDS) -> IntArray | None:
-    """Return a random part of each row, (n,), by group or query, else with equal shares of labels in each.
-
-    None where a part would be all there is, or hold a single label.
-    """
-    units, strata = units_and_strata(rows.labels, rows.lists, rows.groups)
-    count = int(np.bincount(strata)[np.unique(strata)].min())
-    if count < 2 or (rows.lists is None and rows.labels.min() == rows.labels.max()):
-        return None
-    kind: Any = StratifiedKFold if strata.any() else KFold
-    divided = kind(min(folds, count), shuffle=True, random_state=seed % 2**32)
-    parts = np.empty(len(strata), dtype=np.int64)
-    for part, (_, held) in enumerate(divided.split(strata, strata)):
-        parts[held] = part
-    return parts[units]
-
-
-def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[Fold]:
+def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None, parts: int = FOLDS) -> list[Fold]:
     """Return the folds by which rows are ranked by rankers that have not seen them, see the module.
 
-    Without times there are at most two repeats of more than 2,000 rows, and one of more than 10,000. There are no folds
-    where a part would be all there is, or hold a single label; with times, where no block has two labels in some list
-    before it.
+    Without times the parts are drawn by group or query, else with equal shares of labels in each, in at most two
+    repeats of more than 2,000 rows, and one of more than 10,000. There are no folds where a part would be all there is,
+    or hold a single label; with times, where no block has two labels in some list before it.
 
     Examples:
         >>> rows = LabelledRows(np.zeros((12, 1)), np.tile([1.0, 0.0], 6), times=np.repeat(np.arange(6), 2))
@@ -267,16 +242,18 @@ def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[
             for block in range(1, blocks.max() + 1)
             if not nothing_to_rank(train := np.flatnonzero(blocks < block), rows.labels, rows.lists)
         ]
-    found = []
-    n = len(rows.labels)
+    units, strata = units_and_strata(rows.labels, rows.lists, rows.groups)
+    fewest = int(np.bincount(strata)[np.unique(strata)].min())
+    if fewest < 2 or (rows.lists is None and rows.labels.min() == rows.labels.max()):
+        return []
+    kind: Any = StratifiedKFold if strata.any() else KFold
+    n, found = len(rows.labels), []
     most = REPEATS if n <= 2_000 else 2 if n <= 10_000 else 1
     for repeat in range(min(most, REPEATS if repeats is None else repeats)):
-        parts = parts_of(rows, seed + repeat)
-        if parts is None:
-            return []
-        for part in range(parts.max() + 1):
-            train, held = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
-            found.append(Fold(f"{seed}/{repeat}/{part}", repeat, train, held))
+        divided = kind(min(parts, fewest), shuffle=True, random_state=(seed + repeat) % 2**32)
+        for part, (_, drawn) in enumerate(divided.split(strata, strata)):
+            held = np.isin(units, drawn)
+            found.append(Fold(f"{seed}/{repeat}/{part}", repeat, np.flatnonzero(~held), np.flatnonzero(held)))
     return found
 
 

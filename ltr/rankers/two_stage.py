@@ -44,12 +44,11 @@ from ltr.rankers.baselines import ScoreColumn
 from ltr.rankers.choice import (
     BASE,
     CORRECTIONS,
-    FOLDS,
     Choice,
     Fold,
     PartScores,
-    Shared,
     compare,
+    computed_once,
     folds_of,
     side_by_side,
 )
@@ -217,7 +216,7 @@ class TwoStageRanker(Ranker):
         spread, fitted = self.spread, scores
         training, similar = training.with_similar() if self.choose else (training, None)
         if self.choose or self.base_score:
-            scores = self._out_of_fold(fitted, training, seed)
+            scores = self._out_of_fold(fitted, training, folds_of(training, seed, 2), seed)
         known = ~np.isnan(scores)
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
@@ -396,12 +395,11 @@ class TwoStageRanker(Ranker):
             why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
             exact.note_ = f"{why}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, seed: int, repeats: int = 2) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, folds: Sequence[Fold], seed: int) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base."""
         if training.known is not None:
             return training.known
-        folds = folds_of(training, seed, repeats) if self._learns_base else []
-        if not folds:
+        if not (folds and self._learns_base):
             return scores
         total, times = np.zeros((2, len(scores)))
         for fold in folds:
@@ -451,8 +449,7 @@ class TwoStageRanker(Ranker):
         def fit_without(names: tuple[str, ...]) -> PartScores:
             return self._fit_part(training, common([folds[name].train for name in names]), seed)
 
-        # with times, the base before a block scores that block for all later ones, too
-        without = Shared(fit_without, 2 if training.times is None else FOLDS)
+        without = computed_once(fit_without)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
             others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold.name != split.name]
