@@ -565,12 +565,25 @@ class Ranker(BaseEstimator):
             )
         return np.array([place[name] for name in own], dtype=np.int64)
 
+    def _own_columns(self, features: Features, names: Sequence[str] | None) -> Features:
+        """Return the columns of the fit among those of features, (n, ...), that have these names."""
+        places = self._places(names)
+        return features if places is None else features[:, places]
+
+    def _among(self, values: NDArray[Any], names: Sequence[str] | None, *, other: float = 0.0) -> NDArray[Any]:
+        """Return values of the columns of the fit, (..., d), as values of columns of these names, else `other`."""
+        values, places = np.asarray(values), self._places(names)
+        if names is None or places is None:
+            return values
+        found = np.full((*values.shape[:-1], len(names)), other, dtype=values.dtype)
+        found[..., places] = values
+        return found
+
     def _scores_among(
         self, features: Features, names: Sequence[str] | None, lists: IntArray | None = None
     ) -> FloatArray:
         """Return the scores of checked rows, (n,), whose columns have these names; those of the fit are among them."""
-        places = self._places(names)
-        return self._form()._all_scores(features if places is None else features[:, places], lists)
+        return self._form()._all_scores(self._own_columns(features, names), lists)
 
     @property
     def _class_name(self) -> str:

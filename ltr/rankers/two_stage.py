@@ -229,7 +229,7 @@ class TwoStageRanker(Ranker):
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
-        used = used_columns(self.base_, features.shape[1], self._names)
+        used = used_columns(self.base_, self._names)
         given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
         given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
         self._fit_stage(exact, scores, training, used, **given_to_search)
@@ -273,8 +273,7 @@ class TwoStageRanker(Ranker):
             return
         if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
             on_columns = dataclasses.replace(on_columns, rows=on_columns.rows[:0])
-        columns = self.n_features_in_, self._names
-        refuse_violated(self.base_, on_columns, f"base: {self._first_name}", _OTHER_BASE, columns)
+        refuse_violated(self.base_, on_columns, f"base: {self._first_name}", _OTHER_BASE, within=self)
         if isinstance(self.base_, ScoreColumn) and on_columns.required and not (self.choose or self.base_score):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
@@ -418,12 +417,12 @@ class TwoStageRanker(Ranker):
     def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
-            used = used_columns(self.base_, training.features.shape[1], self._names)
+            used = used_columns(self.base_, self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
         part = training.take(seen)
         base = self._fit_base(part, part.lists, seed) if self._learns_base else self.base_
         scores = base._scores_among(training.features, self._names, training.lists)
-        return PartScores.of(scores, seen, used_columns(base, training.features.shape[1], self._names))
+        return PartScores.of(scores, seen, used_columns(base, self._names))
 
     def _compare(
         self,
@@ -521,12 +520,8 @@ class TwoStageRanker(Ranker):
     @property
     def _weights_of_base(self) -> FloatArray | None:
         """The weights of a linear base, (d,), to start the exact stage from; None where it has none."""
-        places, own = self.base_._places(self._names), self.base_.linear_weights
-        if own is None or places is None:
-            return own
-        weights = np.zeros(self.n_features_in_)
-        weights[places] = own
-        return weights
+        own = self.base_.linear_weights
+        return None if own is None else self.base_._among(own, self._names)
 
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
@@ -673,13 +668,10 @@ class TwoStageRanker(Ranker):
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
         scores = self._first_stage(features, queries)[0]
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
-        places, base, note = self.base_._places(self._names), None, ""
-        parts = self.base_._parts(features if places is None else features[:, places])
-        if parts is not None and places is not None:
-            own, parts = parts, np.zeros_like(features)
-            parts[:, places] = own
+        base, note = None, ""
+        parts = self.base_._parts(doubles(self.base_._own_columns(features, self._names)))
         if parts is not None:
-            base = frame = summed(values, parts, scores)
+            base = frame = summed(values, self.base_._among(parts, self._names), scores)
         else:
             known = f"that of a {self.base_._class_name} is not known to be a sum over columns"
             note = f"the base score is not decomposed: {known}"

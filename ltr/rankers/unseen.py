@@ -99,7 +99,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
     cuts = ranker._cuts(scores, lists)
     own = ranker.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
     exact = PartScores.of(scores, known).on_the_scale_of(own)
-    used = used_columns(ranker.base_, training.features.shape[1], ranker._names)
+    used = used_columns(ranker.base_, ranker._names)
     for fold in folds_of(training, seed * 1_000, 1):
         seen = fold.train[known[fold.train]]
         share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)
