@@ -521,8 +521,8 @@ class TwoStageRanker(Ranker):
         if not hasattr(self, "exact_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
-        moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k, choose=False)
-        moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact, "calibration_": None})
+        moved, stage = TwoStageRanker(), ExactRanker(**exact.get_params(deep=False))
+        vars(moved).update({**vars(self), "exact": stage, "exact_": exact, "calibration_": None})
         return moved
 
     def to_torch(self) -> nn.Module:
