@@ -5,13 +5,12 @@
 ranks it. The places of one repeat form a list as long as the training list, and the gain of a candidate is the
 statistic of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the
 other rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held
-out as well.
+out as well. Rows of one group are never divided, and resampling draws whole groups.
 
-*Rows in time.* The rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a
-base that learned from the blocks before it, and by corrections that learned from those of these rows that have a base
-score out of fold. The first block has none, so the comparison is of the blocks from the third on.
-
-*Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
+*Rows in time.* The rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once, whatever their groups.
+Block i is held out by a base that learned from the blocks before it, and by corrections that learned from those of
+these rows that have a base score out of fold. The first block has none, so the comparison is of the blocks from the
+third on.
 
 *Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``: ranks count
 rows, and each row's gain counts v_i times. The mean over several lists is the weighted one of `ltr.lists`.
@@ -154,7 +153,8 @@ class Choice:
         names = tuple(gains)
         best = max(names[1:], key=lambda name: gains[name])
         chosen = best if gains[best] > (BAR if linear else HIGH_BAR) * deviations[best] else names[0]
-        expected, half = shrunk(gains[chosen], deviations[chosen]), _HALF_WIDTH * deviations[chosen]
+        gain, deviation = gains[chosen], deviations[chosen]
+        expected, half = gain**3 / (gain**2 + 2 * deviation**2) if gain else 0.0, _HALF_WIDTH * deviation
         return cls(
             names, chosen, gains, deviations, expected, expected - half, expected + half, None, statistic, what=chosen
         )
@@ -191,11 +191,6 @@ class Choice:
     def from_dict(cls, values: Mapping[str, Any]) -> Choice:
         """Return the choice that `to_dict` described."""
         return cls(**{**values, "candidates": tuple(values["candidates"])})
-
-
-def shrunk(gain: float, deviation: float) -> float:
-    """Return the gain to be expected where a gain was estimated with that standard deviation, see the module."""
-    return gain**3 / (gain**2 + 2 * deviation**2) if gain != 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -285,10 +280,15 @@ def compare(
     """
     labels, weights = labels_in_lists(training.labels, training.weights, training.lists, measure[1])
     found = []
-    for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
-        lists, groups = (None if one is None else one[rows] for one in (training.lists, training.groups))
-        of_rows = None if weights is None else weights[rows]
-        found.append(_gains(scores, labels[rows], lists, groups, measure, rng, of_rows))
+    for repeat in sorted({split.repeat for split in splits}):
+        rng = np.random.default_rng([seed, repeat])
+        scores = np.full((len(names), len(labels)), np.nan)
+        for split in splits:
+            if split.repeat == repeat:
+                scores[:, split.held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(split.held)
+        rows = np.flatnonzero(~np.isnan(scores[0]))
+        ranked = dataclasses.replace(training, features=training.labels, labels=labels, weights=weights).take(rows)
+        found.append(_gains(scores[:, rows], ranked, measure, rng))
     gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
     return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))
 
@@ -306,44 +306,23 @@ def labels_in_lists(
     return weighted_labels(labels, relative, gain), of_lists
 
 
-def _lists(
-    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[Fold], candidates: int, n: int, seed: int
-) -> Iterator[tuple[FloatArray, IntArray, np.random.Generator]]:
-    """Return, for each repeat, the places of its held-out rows in the order of each candidate, and these rows."""
-    for repeat in sorted({split.repeat for split in splits}):
-        rng = np.random.default_rng([seed, repeat])
-        scores = np.full((candidates, n), np.nan)
-        for split in splits:
-            if split.repeat == repeat:
-                held = split.held
-                scores[:, held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(held)
-        rows = np.flatnonzero(~np.isnan(scores[0]))
-        yield scores[:, rows], rows, rng
-
-
 def _gains(
     scores: FloatArray,
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
+    rows: LabelledRows,
     measure: tuple[RankStatistic, GainName, bool],
     rng: np.random.Generator,
-    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    lists, groups = (
-        None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
-    )
+    """Return the gain of each order of rows over the first, and its deviation; the weights are those of lists."""
+    labels, lists, groups = rows.labels, rows.lists, rows.groups
     if lists is not None:
         values = np.array([values_of_lists(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)
         differences = (values - values[0])[:, defined]
-        counts = np.ones(differences.shape[1])
-        if weights is not None:
-            counts = weights[np.unique(lists, return_index=True)[1]][defined]
+        first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
+        counts = np.ones(len(first)) if rows.weights is None else rows.weights[first]
         means = (differences * counts).mean(axis=1) / counts.mean()
         rests = counts * (differences - means[:, None])
         if groups is not None:
-            first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
             numbers = np.unique(groups[first], return_inverse=True)[1]
             rests = np.array([np.bincount(numbers, row) for row in rests])
         return means, rests.std(axis=1, ddof=1) * rests.shape[1] ** 0.5 / counts.sum()
