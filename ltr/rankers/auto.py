@@ -94,7 +94,7 @@ class Comparison:
         gains, deviations: the difference to the blend, and its standard deviation under resampling.
         weights: weight of each method in the blend.
         rows: number of rows that the methods learned from out of fold, if not from all of the other parts.
-        similar: number of groups of similar rows that were kept together without being asked for; None if none were.
+        similar: number of groups of similar rows that were kept together without being asked for, if any were.
     """
 
     chosen: str
@@ -125,10 +125,10 @@ class Comparison:
         """Return which method is taken, and what does as well, with other `words` for names; at most so many names."""
 
         def listed(names: Sequence[str]) -> str:
-            named = [words.get(name, name) for name in names]
-            if len(named) > most:
-                named = [*named[: most - 1], f"{len(named) - most + 1} other methods"]
-            return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+            told = [words.get(name, name) for name in names]
+            if len(told) > most:
+                told = [*told[: most - 1], f"{len(told) - most + 1} other methods"]
+            return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
 
         members = self.members if self.chosen == BLEND else [self.chosen]
         blended = len(members) > 1
@@ -165,7 +165,6 @@ class AutoRanker(Constrained, Scored, Ranker):
         weights_, intercept_: weight of each deployed method by name, and the b of the score.
         out_of_fold_, members_out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n),
             and by all methods, (repeats, n, methods), by fits that have not seen the row; None after `load`.
-        calibration_: the chance of a hit by the scores out of fold, for `predict_proba`.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -349,6 +348,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         return [self._members[name].ranker for name in self.weights_]
 
     def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
+        """Return the methods that are asked for and can promise the constraints, by name."""
         found = self._any_methods(rows)
         if not constraints:
             return found

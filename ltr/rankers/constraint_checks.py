@@ -77,10 +77,9 @@ def why_refused(
     if isinstance(method, SurrogateRanker) and kind == "other":
         return f"cannot be fitted under constraints on columns ({refused})"
     if len(constraints.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
-        told = "; ".join(
-            f"{_row_text(row, _named(constraints, names))} (it has no weights)" for row in constraints.rows
-        )
-        return f"does not satisfy the constraints: {told}"
+        d = len(constraints.signs)
+        rows_alone, unknown = WeightConstraints(np.zeros(d), (), (), constraints.rows), np.ones((3, d), dtype=np.bool_)
+        return _against([_Score("", *unknown)], rows_alone, names)
     return ""
 
 
@@ -145,10 +144,9 @@ def check_constraints(
     by_number: WeightConstraints | None = None,
     **given: Any,  # noqa: ANN401 (options of any type)
 ) -> list[ConstraintCheck]:
-    """Return for each constraint whether a fitted ranker satisfies it, and how that is known.
+    """Return for each constraint whether a fitted ranker, of two stages its merged lists, satisfies it, and how.
 
     The constraints are those given `by_number`, or as keywords as for `ExactRanker`, or without any the ranker's own.
-    A `TwoStageRanker` satisfies what its merged lists do.
 
     Examples:
         >>> from ltr.rankers import LogisticRegressionRanker
@@ -236,7 +234,7 @@ def _checks(
     scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None
 ) -> list[ConstraintCheck]:
     """Return the checks of the scores that order rows."""
-    names = _named(constraints, names)
+    names = [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
     checks: list[ConstraintCheck] = []
@@ -251,10 +249,9 @@ def _checks(
     for j in np.flatnonzero(constraints.signs).tolist():
         up = bool(constraints.signs[j] > 0)
         check(f"{names[j]} {'+' if up else '-'}", [score.keeps_sign(j, up=up) for score in known])
-    for used, stated in ((True, constraints.required), (False, constraints.forbidden)):
+    for rule, stated in (("uses", constraints.required), ("not", constraints.forbidden)):
         for j in stated:
-            kept = [(bool(score.used[j]) == used, score.how(j)) for score in known]
-            check(f"{'uses' if used else 'not'} {names[j]}", kept)
+            check(f"{rule} {names[j]}", [(bool(score.used[j]) == (rule == "uses"), score.how(j)) for score in known])
     for row in constraints.rows:
         check(_row_text(row, names), [score.keeps_row(row) for score in known])
     if (most := constraints.max_nonzeros) is not None:
@@ -265,10 +262,6 @@ def _checks(
         holds = len(used_by_some) <= most and not unknown
         checks.append(ConstraintCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
-
-
-def _named(constraints: WeightConstraints, names: Sequence[str] | None) -> Sequence[str]:
-    return [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
 
 
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:

@@ -246,7 +246,7 @@ class ExactRanker(Constrained, Scored, Ranker):
         if not hasattr(self, "center_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         moved = type(self)()
-        vars(moved).update({**vars(self), "recentre": norm, "calibration_": None})
+        moved.__dict__.update({**vars(self), "recentre": norm, "calibration_": None})
         if self.coef_ is not None:
             if self.problem_ is None:
                 raise ValueError("recentred needs a ranker fitted in this process: files do not contain its problem")

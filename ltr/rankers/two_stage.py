@@ -522,7 +522,7 @@ class TwoStageRanker(Ranker):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
         moved, stage = TwoStageRanker(), ExactRanker(**exact.get_params(deep=False))
-        vars(moved).update({**vars(self), "exact": stage, "exact_": exact, "calibration_": None})
+        moved.__dict__.update({**vars(self), "exact": stage, "exact_": exact, "calibration_": None})
         return moved
 
     def to_torch(self) -> nn.Module:
