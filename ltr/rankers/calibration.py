@@ -289,8 +289,9 @@ def _sigmoid(values: FloatArray, sizes: FloatArray, hits: FloatArray) -> tuple[F
             a, b = float(model.intercept_[0]), float(model.coef_[0, 0])
     chances = expit(a + b * scaled)
     information = sizes * chances * (1 - chances)
-    moments = np.array([[(information * scaled**k).sum() for k in powers] for powers in ((0, 1), (1, 2))])
-    covariance = np.linalg.inv(moments) if b > 0 else np.diag([1 / information.sum(), 0.0])
+    covariance = np.diag([1 / information.sum(), 0.0])
+    if b > 0:
+        covariance = np.linalg.inv([[(information * scaled**k).sum() for k in powers] for powers in ((0, 1), (1, 2))])
     # a + b (s / size - center) / deviation = (a - b center / deviation) + (b / deviation / size) s
     per_score = np.array([[1.0, -center / (deviation or 1.0)], [0.0, 1 / (deviation or 1.0) / size]])
     support = (per_score @ covariance @ per_score.T)[[0, 0, 1], [0, 1, 1]]
