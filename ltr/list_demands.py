@@ -94,8 +94,7 @@ class Condition:
 
     def check(self, columns: Mapping[str, Column]) -> None:
         """Raise ValueError for a column or value that is not there, or a condition that holds for all rows or none."""
-        column = columns.get(self.column)
-        if column is None:
+        if (column := columns.get(self.column)) is None:
             told = nearest(self.column, columns) if columns else ": X has no column names, and no table was given"
             raise ValueError(f"there is no column {self.column!r}{told}")
         numbers, compares = column.numbers, self.operator in _COMPARISONS
@@ -103,10 +102,12 @@ class Condition:
             some = ", ".join(map(repr, list(column.counts)[:3]))
             raise ValueError(f"{self.operator!r} compares numbers, and column {self.column!r} holds {some}")
         for value in self.values:
-            number = _number_in(value, column)
-            if numbers is not None and number is None:
+            if numbers is None:
+                known = _own_text(value, column) in column.counts
+            elif (number := _number_in(value, column)) is None:
                 raise ValueError(f"column {self.column!r} holds numbers, got {value!r}")
-            known = _own_text(value, column) in column.counts if numbers is None else compares or number in numbers
+            else:
+                known = compares or number in numbers
             if not known:
                 raise ValueError(f"column {self.column!r} has no value {value!r}{nearest(value, column.counts)}")
         rows = self.holds(column)
@@ -119,8 +120,7 @@ class ListDemand:
     """A demand on a ranked list, as its words state it.
 
     Attributes:
-        kind: ``"share"``, ``"count"`` or ``"exposure"`` of a group, or a ``"statistic"`` or true positive ``"rate"`` of
-            the labels.
+        kind: a share, a count or the exposure of a group, a statistic of the labels, or a true positive rate.
         statistic: the rank statistic, ``hits@50`` for shares and counts, ``dcg`` for exposure; with `normalize` divided
             by its value for a perfect order.
         condition: which rows are in the group; None for a statistic.
@@ -167,10 +167,10 @@ class ListDemand:
             return self
         cutoff = max(1, round(share * self.statistic.cutoff))
         options = {} if self.statistic.kind.takes_numbers else self.statistic.options
-        counts = self.kind == "count" or self.statistic.name == "hits"
-        value = self.value * cutoff / self.statistic.cutoff if counts and self.kind != "share" else self.value
         statistic = RankStatistic(self.statistic.name, cutoff=cutoff, **options)
-        return replace(self, statistic=statistic, value=value)
+        if self.kind == "count" or (self.statistic.name == "hits" and self.kind != "share"):
+            return replace(self, statistic=statistic, value=self.value * cutoff / self.statistic.cutoff)
+        return replace(self, statistic=statistic)
 
 
 def read_list_demands(demands: Iterable[str], columns: Mapping[str, Column] | None = None) -> list[ListDemand]:
@@ -187,8 +187,7 @@ def read_list_demands(demands: Iterable[str], columns: Mapping[str, Column] | No
         ValueError: demands: 'share(sxe = F) @2 >= 0.5': there is no column 'sxe' (did you mean 'sex'?)
         demands: 'count(sex = F) @2 > 1': '>' is none of >= and <=
     """
-    found: list[ListDemand] = []
-    lines: list[str] = []
+    found, lines = list[ListDemand](), list[str]()
     if isinstance(demands, str) or not isinstance(demands, Iterable):
         raise ValueError(f"demands: must be a list of texts such as {_EXAMPLE}, got {demands!r:.80}")
     for text in demands:
@@ -276,11 +275,13 @@ def _check_share(what: str, value: float) -> None:
 
 
 def _cutoff(text: str | None, needed: str) -> int | None:
-    if text is None and needed:
+    if text is None and not needed:
+        return None
+    if text is None:
         raise ValueError(f"the number of first rows is missing, as in {needed}")
-    if text is not None and (not text.isdecimal() or not 1 <= int(text) < 2**63):
+    if not text.isdecimal() or not 1 <= int(text) < 2**63:
         raise ValueError(f"the number of first rows must be a whole number of at least 1, got {text!r}")
-    return None if text is None else int(text)
+    return int(text)
 
 
 def _value(text: str) -> float:
@@ -326,8 +327,8 @@ def _own_text(value: str, column: Column) -> str:
 class OnTop:
     """What a demand on whole lists asks of their tops: a rank statistic of these rows, with gains, (rows,).
 
-    The value on whole lists is the statistic times `unit` plus `constant`. Where `demand` is None the order of the tops
-    does not matter, and `met` says how the demand stands. A perfect order has the value `most`, in the demand's unit.
+    The value on whole lists is the statistic times `unit` plus `constant`; a perfect order has the value `most`, in the
+    demand's unit. Where `demand` is None the order of the tops does not matter, and `met` says how the demand stands.
     """
 
     asked: Asked
@@ -392,14 +393,12 @@ class Asked:
         if isinstance(demand, ListDemand):
             labels, least, name, what = y, demand.value, str(demand), demand.what
         else:
-            labels, least, name = y, demand.at_least, demand.name
-            what = str(demand.statistic) if demand.labels is None else name.rpartition(" >= ")[0] or name
+            labels, least, name, what = y, demand.at_least, demand.name, str(demand.statistic)
             if demand.labels is not None:
-                labels, gain = demand.labels, "linear"
+                labels, gain, what = demand.labels, "linear", name.rpartition(" >= ")[0] or name
                 if labels.shape != y.shape:
-                    raise ValueError(
-                        f"demands: {name}: labels must be one number per row ({len(y)}), got shape {labels.shape}"
-                    )
+                    rule = f"labels must be one number per row ({len(y)}), got shape {labels.shape}"
+                    raise ValueError(f"demands: {name}: {rule}")
         try:
             gains, shift = _gains(demand.statistic, labels, gain, lists, demand.normalize)
         except ValueError as error:

@@ -84,9 +84,9 @@ def read_constraints(
 ) -> WeightConstraints:
     """Return constraints by column number; they are the parameters of those names of `ltr.rankers.ExactRanker`.
 
-    The d columns may have names. Where they are features that are made of the columns of a table (`ltr.data.kinds`),
-    the name of a table's column stands for its number; where it is forbidden, for all of its features. `on_error` is
-    called with the argument, the rule that it breaks and the value; without it, one ValueError tells all that is wrong.
+    Where the d columns are features that are made of the columns of a table (`ltr.data.kinds`), the name of a table's
+    column stands for its number; where it is forbidden, for all of its features. `on_error` is called with the
+    argument, the rule that it breaks and the value; without it, one ValueError tells all that is wrong.
 
     Examples:
         >>> constraints = read_constraints(3, ["age", "bmi", "sex"], signs={"age": "+"}, constraints=["age >= 2*bmi"])
@@ -117,11 +117,12 @@ def read_constraints(
             wrong("signs", f"the sign of {column!r} must be '+' or '-', got {text!r:.80}", text)
         elif at is not None:
             sign[at] = _SIGNS[text]
-    given = {"required": required, "forbidden": forbidden, "constraints": constraints}
-    for name, value in given.items():
-        if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+    given: dict[str, list[Any]] = {}
+    for name, value in {"required": required, "forbidden": forbidden, "constraints": constraints}.items():
+        listed = isinstance(value, Iterable) and not isinstance(value, str | Mapping)
+        given[name] = list(value) if listed else []
+        if not listed:
             wrong(name, f"must be a list, got {value!r:.80}", value)
-            given[name] = ()
     needed, unused = (
         sorted({at for column in given[name] for at in columns.find_all(name, column)})
         for name in ("required", "forbidden")
@@ -207,24 +208,22 @@ class _Columns:
 
     def rows(self, given: object) -> list[FloatArray]:
         """Return the factors of a row, two of them for an equation, none after an error."""
+        row = np.zeros(self._d)
         if isinstance(given, str):
             try:
                 return self._parsed(given)
             except ValueError as error:
                 self._wrong("constraints", f"{given!r}: {error}", given)
-                return []
-        if not isinstance(given, Mapping):
+        elif not isinstance(given, Mapping):
             self._wrong("constraints", f"must be texts such as 'age >= 2*bmi', got {given!r:.80}", given)
-            return []
-        row = np.zeros(self._d)
-        for column, factor in given.items():
+        for column, factor in given.items() if isinstance(given, Mapping) else ():
             at = self.find("constraints", column)
             if isinstance(factor, bool) or not np.isfinite(as_float(factor)):
                 rule = f"the factor of {column!r} must be a finite number, got {factor!r:.80}"
                 self._wrong("constraints", rule, given)
             elif at is not None:
                 row[at] += factor
-        return [row]
+        return [row] if isinstance(given, Mapping) else []
 
     def _parsed(self, text: str) -> list[FloatArray]:
         """Return the factors of a row in words: terms such as ``2*bmi``, of which those after the operator count -1."""

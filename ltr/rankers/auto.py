@@ -94,7 +94,7 @@ class Comparison:
         gains, deviations: the difference to the blend, and its standard deviation under resampling.
         weights: weight of each method in the blend.
         rows: number of rows that the methods learned from out of fold, if not from all of the other parts.
-        similar: number of groups of similar rows that were kept together without being asked for; None if none were.
+        similar: number of groups of similar rows that were kept together without being asked for, if any were.
     """
 
     chosen: str
@@ -125,10 +125,10 @@ class Comparison:
         """Return which method is taken, and what does as well, with other `words` for names; at most so many names."""
 
         def listed(names: Sequence[str]) -> str:
-            named = [words.get(name, name) for name in names]
-            if len(named) > most:
-                named = [*named[: most - 1], f"{len(named) - most + 1} other methods"]
-            return named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+            told = [words.get(name, name) for name in names]
+            if len(told) > most:
+                told = [*told[: most - 1], f"{len(told) - most + 1} other methods"]
+            return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
 
         members = self.members if self.chosen == BLEND else [self.chosen]
         blended = len(members) > 1
@@ -165,7 +165,6 @@ class AutoRanker(Constrained, Scored, Ranker):
         weights_, intercept_: weight of each deployed method by name, and the b of the score.
         out_of_fold_, members_out_of_fold_: scores of the training rows by the deployed method or blend, (repeats, n),
             and by all methods, (repeats, n, methods), by fits that have not seen the row; None after `load`.
-        calibration_: the chance of a hit by the scores out of fold, for `predict_proba`.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -228,17 +227,17 @@ class AutoRanker(Constrained, Scored, Ranker):
         names = list(methods)
         jobs = [(name, at) for name in names[::-1] for at in (-1, *range(len(splits)))]
         members: dict[str, _Member] = {}
-        held = {repeat: np.full((len(labels), len(names)), np.nan) for repeat in sorted({one.repeat for one in splits})}
+        held = np.full((1 + splits[-1].repeat, len(labels), len(names)), np.nan)
 
         def work(job: tuple[str, int]) -> None:
             name, at = job
             part = rows if at < 0 else rows.take(seen[at])
-            member = _Member.fit(methods[name], part, bound[at + 1], self._names)
+            member = self._member(methods[name], part, bound[at + 1])
             if at < 0:
                 members[name] = member
                 return
-            here, of = splits[at].held, names.index(name)
-            held[splits[at].repeat][here, of] = member.scores(features[here], None if lists is None else lists[here])
+            here, of_lists = splits[at].held, None if lists is None else lists[splits[at].held]
+            held[splits[at].repeat, here, names.index(name)] = member.scores(features[here], of_lists)
 
         for done, _ in enumerate(_side_by_side(work, jobs), start=1):
             if on_progress is not None:
@@ -251,10 +250,14 @@ class AutoRanker(Constrained, Scored, Ranker):
         if constraints:
             refuse_violated(self, constraints, f"the {found.chosen}")
         kept = np.ones(len(labels), bool) if sample_weight is None else np.asarray(sample_weight) > 0
+        weights = rows.weights
         if calibration_weight is not None:
-            own = checked_weights(calibration_weight, len(kept), "calibration_weight")
-            rows = replace(rows, weights=own[kept])
-        self._calibrate(rows)
+            weights = checked_weights(calibration_weight, len(kept), "calibration_weight")[kept]
+        ranked = replace(rows, weights=weights).take(known := ~np.isnan(held[0, :, 0]))
+        if (ranked.labels > 0).any() and not (ranked.labels > 0).all():
+            assert self.out_of_fold_ is not None
+            scores = self.out_of_fold_[:, known]
+            self.calibration_ = fit_calibration_of_repeats(scores, ranked.labels, ranked.weights, ranked.groups)
         if not kept.all():
             self._score_left_out(self._features(X), qid, kept)
         return self
@@ -264,63 +267,73 @@ class AutoRanker(Constrained, Scored, Ranker):
         rows: LabelledRows,
         names: list[str],
         splits: Sequence[Fold],
-        held: Mapping[int, FloatArray],
+        held: FloatArray,
         measure: tuple[RankStatistic, GainName, bool],
         simplicity: float,
     ) -> Comparison:
-        """Find the weights of the blend, compare it with its members, and deploy what the rule takes."""
+        """Find the weights of the blend, compare it with its members, and deploy what the rule takes.
+
+        `held` are the scores out of fold of all methods, (repeats, n, methods), NaN for rows without.
+        """
         alike = np.array([name != TODAY for name in names])
-        results, crossed = {}, {repeat: np.full(len(rows.labels), np.nan) for repeat in held}
+        known = np.flatnonzero(~np.isnan(held[0, :, 0]))
+        results, crossed = {}, np.full(held.shape[:2], np.nan)
         for split in splits:
-            scores = held[split.repeat]
+            scores, here = held[split.repeat], split.held
             learnt = split.train[~np.isnan(scores[split.train, 0])]
             found, intercept = _weights(scores[learnt], rows.take(learnt), alike)
-            here = split.held
-            crossed[split.repeat][here] = scores[here] @ found + intercept
+            crossed[split.repeat, here] = scores[here] @ found + intercept
             lists = None if rows.lists is None else rows.lists[here]
-            orders = [crossed[split.repeat][here], *scores[here].T]
+            orders = [crossed[split.repeat, here], *scores[here].T]
             results[split.name] = [places(order, lists).tolist() for order in orders]
         gains, deviations = compare(results, splits, [BLEND, *names], rows, measure, self.seed)
-        known = np.flatnonzero(~np.isnan(next(iter(held.values()))[:, 0]))
-        several = _repeated(rows.take(known), len(held))
-        weights, intercept = _weights(np.concatenate([scores[known] for scores in held.values()]), several, alike)
+        ranked = rows.take(known)
+        weights, intercept = _weights(np.concatenate(held[:, known]), _repeated(ranked, len(held)), alike)
         better = (name for name in names if gains[name] >= -simplicity * deviations[name] and simplicity > -math.inf)
         chosen = next(better, BLEND)
-        self.members_out_of_fold_: FloatArray | None = np.array(list(held.values()))
-        self.out_of_fold_: FloatArray | None = np.array(list(crossed.values()))
-        self.weights_ = {name: float(w) for name, w in zip(names, weights, strict=True) if w > 0}
-        self.intercept_ = float(intercept)
         blend = dict(zip(names, weights.tolist(), strict=True))
+        self.members_out_of_fold_: FloatArray | None = held
+        self.out_of_fold_: FloatArray | None = crossed
+        self.weights_, self.intercept_ = {name: w for name, w in blend.items() if w > 0}, float(intercept)
         if chosen != BLEND or not self.weights_:
             chosen = chosen if chosen != BLEND else max(names, key=lambda name: gains[name])
-            self.out_of_fold_ = self.members_out_of_fold_[:, :, names.index(chosen)]
+            self.out_of_fold_ = held[:, :, names.index(chosen)]
             self.weights_, self.intercept_ = {chosen: 1.0}, 0.0
-        ranked = rows.take(known)
         of_lists = None if ranked.lists is None else ranked.weights
-        measured = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
-        found_by = measured[0], ranked.lists, measure
-        own = float(np.mean([mean_of_lists(each[known], *found_by, weights=measured[1]) for each in crossed.values()]))
+        labels, of_lists = labels_in_lists(ranked.labels, of_lists, ranked.lists, self.gain)
+        own = float(
+            np.mean([mean_of_lists(each[known], labels, ranked.lists, measure, weights=of_lists) for each in crossed])
+        )
         gains, deviations = ({name: of[name] for name in [*names, BLEND]} for of in (gains, deviations))
         values = {name: own + gain for name, gain in gains.items()}
         return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
-    def _calibrate(self, rows: LabelledRows) -> None:
-        assert self.out_of_fold_ is not None
-        known = ~np.isnan(self.out_of_fold_[0])
-        if not (rows.labels[known] > 0).any() or (rows.labels[known] > 0).all():
-            return
-        ranked = rows.take(np.flatnonzero(known))
-        scores = self.out_of_fold_[:, known]
-        self.calibration_ = fit_calibration_of_repeats(scores, ranked.labels, ranked.weights, ranked.groups)
+    def _member(self, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints) -> _Member:
+        """Fit the method that `make` makes to rows under constraints."""
+        ranker = make()
+        if isinstance(ranker, ScoreColumn):
+            ranker._take_names(self)
+        else:
+            if not isinstance(ranker, Ranker):
+                ranker = EstimatorRanker(ranker)
+            if constraints:
+                ranker.set_params(**constraints.parameters)
+            with _turn(ranker):
+                fit_to(ranker, framed(rows.features, self._names), rows)
+        kind = _kind_of_scores(ranker)
+        if kind != "ranks":
+            return _Member(ranker, kind == "share", 0.0, 1.0)
+        own = ranker._form()._all_scores(rows.features, rows.lists)
+        return _Member(ranker, False, float(own.mean()), float(own.std()) or 1.0)
 
     def _score_left_out(self, features: Features, qid: ArrayLike | None, kept: NDArray[np.bool_]) -> None:
         """Add the scores of rows of weight 0, which no fit has seen, to those out of fold."""
         assert self.out_of_fold_ is not None
         assert self.members_out_of_fold_ is not None
         lists = None if qid is None else checked_queries(qid, len(features))[0]
-        whole = np.repeat(self._scores(features, lists)[None], len(self.out_of_fold_), axis=0)
         members = np.stack([member.scores(features, lists) for member in self._members.values()], axis=-1)
-        of_members = np.repeat(members[None], len(whole), axis=0)
+        whole = np.tile(self._scores(features, lists), (len(self.out_of_fold_), 1))
+        of_members = np.tile(members, (len(whole), 1, 1))
         whole[:, kept], of_members[:, kept] = self.out_of_fold_, self.members_out_of_fold_
         self.out_of_fold_, self.members_out_of_fold_ = whole, of_members
 
@@ -335,6 +348,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         return [self._members[name].ranker for name in self.weights_]
 
     def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
+        """Return the methods that are asked for and can promise the constraints, by name."""
         found = self._any_methods(rows)
         if not constraints:
             return found
@@ -383,7 +397,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         """Name and ranker, not yet fitted, of each method that is not left to the fit."""
         rows = LabelledRows(np.empty((1, 0)), np.zeros(1))  # only the kinds of the methods matter
         return [
-            (one, _maker(one, rows, self.seed)()) if isinstance(one, str) else (type(one).__name__, one)
+            (one, _made(one, rows, self.seed)) if isinstance(one, str) else (type(one).__name__, one)
             for one in (() if isinstance(self.methods, str) else self.methods)
         ]
 
@@ -400,7 +414,7 @@ class AutoRanker(Constrained, Scored, Ranker):
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
             if isinstance(method, str):
-                name, make = method, _maker(method, rows, self.seed)
+                name, make = method, functools.partial(_made, method, rows, self.seed)
                 make()  # names that are wrong are refused before anything is fitted
             elif isinstance(method, type) or not hasattr(method, "fit"):
                 raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
@@ -465,30 +479,6 @@ class _Member:
     center: float
     scale: float
 
-    @classmethod
-    def fit(
-        cls, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints, names: list[str] | None
-    ) -> _Member:
-        """Fit the method that `make` makes to rows, whose columns may have names."""
-        ranker = make()
-        if not isinstance(ranker, Ranker):
-            ranker = EstimatorRanker(ranker)
-        if constraints and not isinstance(ranker, ScoreColumn):
-            ranker.set_params(**constraints.parameters)
-        if isinstance(ranker, ScoreColumn):
-            ranker.n_features_in_ = rows.features.shape[1]
-            if names is not None:
-                ranker.feature_names_in_ = np.array(names, dtype=object)
-            ranker._find_column()
-        else:
-            with _turn(ranker):
-                fit_to(ranker, framed(rows.features, names), rows)
-        kind = _kind_of_scores(ranker)
-        if kind != "ranks":
-            return cls(ranker, kind == "share", 0.0, 1.0)
-        own = ranker._form()._all_scores(rows.features, rows.lists)
-        return cls(ranker, False, float(own.mean()), float(own.std()) or 1.0)
-
     def scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
         """Return the scores of rows on the common scale, (n,)."""
         with _turn(self.ranker):
@@ -541,62 +531,56 @@ def _automatic(rows: LabelledRows) -> list[str]:
     return [*names, "boosting", "forest", *(["network"] if many else [])]
 
 
-def _maker(name: str, rows: LabelledRows, seed: int) -> Callable[[], Any]:
-    return _by_name(rows, seed).get(name, functools.partial(make_ranker, name, seed=seed))
-
-
-def _by_name(rows: LabelledRows, seed: int) -> dict[str, Callable[[], Any]]:
+def _made(name: str, rows: LabelledRows, seed: int) -> Any:  # noqa: ANN401 (a ranker, or an estimator)
+    """Return the method of a name, not yet fitted, as it goes with these rows."""
     from sklearn import ensemble
 
     n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"
-    many: dict[str, Any] = {} if n <= _MOST_ROWS else {"bootstrap": True, "max_samples": _MOST_ROWS}
-    forest = getattr(ensemble, f"ExtraTrees{kind}")(
-        _TREES if n <= 10_000 else 100,
-        min_samples_leaf=3,
-        max_features="sqrt",
-        n_jobs=available_threads(),
-        random_state=seed,
-        **many,
-    )
-    boosting = getattr(ensemble, f"HistGradientBoosting{kind}")(
-        learning_rate=0.06,
-        max_iter=100,
-        max_leaf_nodes=8,
-        min_samples_leaf=10,
-        l2_regularization=1.0,
-        early_stopping=False,
-        random_state=seed,
-    )
-    network = functools.partial(SurrogateRanker, scorer="mlp", patience=10, seed=seed)
-    if rows.pointwise:  # all rows at once, which for one list is faster than mini-batches, and as good
-        whole = {"optimizer": "lbfgs", "max_steps": 100, "tolerance": 1e-4, "validation": 0.0, "scale": "standardize"}
-        network = functools.partial(network, "logistic", hidden=(32,), l2=_PRICE_OF_NETWORK / n, **whole)
-    if rows.lists is not None and importlib.util.find_spec("lightgbm") is not None:
-        boosting = _boosted_lists(seed)
-    return {
-        "logistic": functools.partial(LogisticRegressionRanker, "auto"),
-        "ranknet": functools.partial(SurrogateRanker, l2=3e-3),
-        "boosting": functools.partial(clone, boosting),
-        "forest": functools.partial(clone, forest),
-        "network": network,
-    }
+    if name == "logistic":
+        return LogisticRegressionRanker("auto")
+    if name == "ranknet":
+        return SurrogateRanker(l2=3e-3)
+    if name == "forest":
+        return getattr(ensemble, f"ExtraTrees{kind}")(
+            _TREES if n <= 10_000 else 100,
+            min_samples_leaf=3,
+            max_features="sqrt",
+            n_jobs=available_threads(),
+            random_state=seed,
+            **({} if n <= _MOST_ROWS else {"bootstrap": True, "max_samples": _MOST_ROWS}),
+        )
+    if name == "boosting" and rows.lists is not None and importlib.util.find_spec("lightgbm") is not None:
+        import lightgbm
 
+        from ltr.gbdt import objective
 
-def _boosted_lists(seed: int) -> Estimator:
-    import lightgbm
-
-    from ltr.gbdt import objective
-
-    return lightgbm.LGBMRanker(
-        objective=objective("ranknet"),
-        n_estimators=100,
-        learning_rate=0.06,
-        num_leaves=15,
-        min_child_samples=10,
-        random_state=seed,
-        verbose=-1,
-        n_jobs=1,
-    )
+        return lightgbm.LGBMRanker(
+            objective=objective("ranknet"),
+            n_estimators=100,
+            learning_rate=0.06,
+            num_leaves=15,
+            min_child_samples=10,
+            random_state=seed,
+            verbose=-1,
+            n_jobs=1,
+        )
+    if name == "boosting":
+        return getattr(ensemble, f"HistGradientBoosting{kind}")(
+            learning_rate=0.06,
+            max_iter=100,
+            max_leaf_nodes=8,
+            min_samples_leaf=10,
+            l2_regularization=1.0,
+            early_stopping=False,
+            random_state=seed,
+        )
+    if name == "network":
+        options: dict[str, Any] = {"scorer": "mlp", "patience": 10, "seed": seed}
+        if rows.pointwise:  # all rows at once, which for one list is faster than mini-batches, and as good
+            options |= {"loss": "logistic", "hidden": (32,), "l2": _PRICE_OF_NETWORK / n, "optimizer": "lbfgs"}
+            options |= {"max_steps": 100, "tolerance": 1e-4, "validation": 0.0, "scale": "standardize"}
+        return SurrogateRanker(**options)
+    return make_ranker(name, seed=seed)
 
 
 def _sample(train: IntArray, lists: IntArray | None, rng: np.random.Generator) -> IntArray:

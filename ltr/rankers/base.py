@@ -39,7 +39,7 @@ from ltr.data.times import checked_times
 from ltr.metrics.ranked import Ties
 from ltr.onnx_graph import OnnxGraph
 from ltr.rankers.calibration import Calibration, fit_calibration
-from ltr.rankers.choice import PartScores, mean_of_lists, parts_of
+from ltr.rankers.choice import Fold, PartScores, folds_of, mean_of_lists
 from ltr.rankers.files import (
     KINDS,
     NewerVersionError,
@@ -123,7 +123,7 @@ class Ranker(BaseEstimator):
     - ``y``: labels, (n,), 0 and 1 or graded, at least two different ones in some list.
     - ``qid``: list of each row, (n,), integers or texts, in any order; None means that all rows are one list.
     - ``group``: which rows belong together, as the visits of one patient do, (n,), integers or texts: where some rows
-      are held out, no group is divided. It makes no lists. With ``qid``, groups of whole queries.
+      are held out, no group is divided. With ``qid``, groups of whole queries.
     - ``time``: when each row was, (n,), numbers or dates (datetime64), the same for all rows of a query: where some
       rows are held out, nothing is learned from later rows to rank earlier ones.
     - ``sample_weight``: weight of each row, (n,), >= 0. Rows of weight 0 are left out, and weights that are all 1
@@ -179,8 +179,8 @@ class Ranker(BaseEstimator):
     def decision_function(self, X: ArrayLike, qid: Qid = ...) -> FloatArray:
         """Return the scores of the rows, float64 of shape (n,).
 
-        `qid` matters only to rankers whose score of a row depends on the other rows of its list: an attention scorer,
-        and two stages after a fit with `qid`. There it has to be said, and None means that all rows are one list.
+        `qid` matters only to an attention scorer, and to two stages after a fit with `qid`, whose scores depend on the
+        other rows of a list. There it has to be said, and None means that all rows are one list.
         """
         features = self._features(X)
         return self._placed(features, self._lists_of_scores("decision_function", qid))[0]
@@ -261,14 +261,15 @@ class Ranker(BaseEstimator):
         weights = None if sample_weight is None else checked_weights(sample_weight, len(labels))
         table, rows = self._rows_to_fit(X, features), LabelledRows(features, labels, lists, groups, weights=weights)
         if weights is not None and not weights.all():
-            table, rows = _safe_indexing(table, np.flatnonzero(weights)), rows.take(np.flatnonzero(weights))
+            counted = np.flatnonzero(weights)
+            table, rows = _safe_indexing(table, counted), rows.take(counted)
         if folds is None or not self._LEARNS:
             scores, _ = self._placed(rows.features, rows.lists)
         else:
-            parts = parts_of(rows, 0, folds)
-            if parts is None:
+            divided = folds_of(rows, 0, 1, folds)
+            if not divided:
                 raise ValueError(f"calibrate needs at least {rows.fewest} to hold rows out")
-            scores = self._held_out_scores(table, rows, parts)
+            scores = self._held_out_scores(table, rows, divided)
         known = ~np.isnan(scores)  # the first rows in time are not ranked by rankers that have not seen them
         rows = rows.take(known)
         self.calibration_ = fit_calibration(scores[known], rows.labels, rows.weights, rows.groups)
@@ -298,8 +299,7 @@ class Ranker(BaseEstimator):
 
         Its index is that of the rows of X, or their number from 0 where X is not a pandas frame. The columns are
         ``query`` (where there are queries), ``position`` (1 is the top), ``score``, ``chance`` (of a hit, where the
-        ranker is calibrated), and for two stages ``stage``: ``"reranked"`` where the exact stage placed the row,
-        ``"base"`` where the base ranker did.
+        ranker is calibrated), and for two stages ``stage``, ``"reranked"`` or ``"base"``, which placed the row.
 
         Examples:
             >>> import pandas as pd
@@ -313,11 +313,11 @@ class Ranker(BaseEstimator):
         return rows.iloc[order]
 
     def plot_list(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., *, k: int | None = None, title: str = "") -> Figure:
-        """Return a picture of the list as a matplotlib figure: where the positives stand, and how many one catches.
+        """Return a matplotlib figure of the list: where the positives stand, and how many one catches.
 
-        Two stages are drawn as two lists, by the base ranker and after reranking. Of several lists the picture has the
-        mean: the share of lists with a positive at each position. The legend counts the positives among the first `k`
-        rows, and twice as many are drawn, at least 40; None draws twice the reranked rows, or the whole list.
+        Two stages are drawn as two lists, by the base ranker and after reranking; of several lists the figure has the
+        mean. The legend counts the positives among the first `k` rows, and twice as many are drawn, at least 40; None
+        draws twice the reranked rows, or the whole list.
         """
         if k is not None:
             check_whole("k", k, 1, " or None")
@@ -349,7 +349,7 @@ class Ranker(BaseEstimator):
         """Write the fitted ranker to one file, whole or not at all, that `load` reads without running code from it.
 
         The file is JSON with all digits of the weights, or for networks and large forests safetensors
-        (`ltr.rankers.files`). Training data, callbacks and solver objects are left out. Raises TypeError for a base of
+        (`ltr.rankers.files`), without training data, callbacks and solver objects. Raises TypeError for a base of
         another library that has no form here, and ValueError for the name of a JSON file where there can be none.
         """
         write_state(path, self.to_state())
@@ -450,8 +450,7 @@ class Ranker(BaseEstimator):
     ) -> tuple[Any, FloatArray, IntArray | None]:
         """Check the data of a fit and record the names and the number of the features.
 
-        Returns features, as float64 unless the ranker takes singles; labels, and the number of each row's list, None
-        without a `qid`.
+        Returns features, as float64 unless the ranker takes singles; labels, and the number of each row's list.
         """
         self.preparation_ = self.calibration_ = None
         names = column_names(X)
@@ -478,8 +477,8 @@ class Ranker(BaseEstimator):
     ) -> LabelledRows:
         """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
 
-        A row of weight 0 is left out. There are no weights where all of them are 1, so that the fit is the same as
-        without weights, to the last bit.
+        A row of weight 0 is left out, and there are no weights where all of them are 1: the fit is the same, to the
+        last bit.
         """
         features, labels, lists = self._training_data(X, y, qid)
         n = len(labels)
@@ -508,9 +507,9 @@ class Ranker(BaseEstimator):
     def _features(self, X: ArrayLike) -> Features:
         """Check that the ranker is fitted, and return the columns of the fit in their order.
 
-        Where both the fit and X had names, columns are found by name, whatever their order, and others are ignored. In
-        other cases columns go by their position, with scikit-learn's warning where one side alone had names. A ranker
-        with a preparation takes frames of the user's table as well as frames of features.
+        Where both the fit and X had names, columns are found by name, and others are ignored; else by position, with
+        scikit-learn's warning where one side alone had names. A ranker with a preparation takes frames of the user's
+        table as well as frames of features.
         """
         check_is_fitted(self)
         names, given, missing = self._names, column_names(X), self._may_miss
@@ -527,7 +526,7 @@ class Ranker(BaseEstimator):
     def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
         """Return the lists that a caller gave, None where all rows are one list.
 
-        Raises ValueError for nothing given although the fit had queries, so that one list would be a wrong answer.
+        Raises ValueError for nothing given after a fit with queries: one list would be a wrong answer.
         """
         if not isinstance(qid, EllipsisType):
             return qid
@@ -565,12 +564,25 @@ class Ranker(BaseEstimator):
             )
         return np.array([place[name] for name in own], dtype=np.int64)
 
+    def _own_columns(self, features: Features, names: Sequence[str] | None) -> Features:
+        """Return the columns of the fit among those of features, (n, ...), that have these names."""
+        places = self._places(names)
+        return features if places is None else features[:, places]
+
+    def _among(self, values: NDArray[Any], names: Sequence[str] | None, *, other: float = 0.0) -> NDArray[Any]:
+        """Return values of the columns of the fit, (..., d), as values of columns of these names, else `other`."""
+        values, places = np.asarray(values), self._places(names)
+        if names is None or places is None:
+            return values
+        found = np.full((*values.shape[:-1], len(names)), other, dtype=values.dtype)
+        found[..., places] = values
+        return found
+
     def _scores_among(
         self, features: Features, names: Sequence[str] | None, lists: IntArray | None = None
     ) -> FloatArray:
         """Return the scores of checked rows, (n,), whose columns have these names; those of the fit are among them."""
-        places = self._places(names)
-        return self._form()._all_scores(features if places is None else features[:, places], lists)
+        return self._form()._all_scores(self._own_columns(features, names), lists)
 
     @property
     def _class_name(self) -> str:
@@ -639,10 +651,7 @@ class Ranker(BaseEstimator):
         return "other"
 
     def _monotone(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]] | None:
-        """Return which columns a score that is not linear depends on, and in which it never falls and never rises.
-
-        Each is (d,); None where that is not known.
-        """
+        """Return which columns a score that is not linear uses, never falls and never rises in, (d,) each, if known."""
         return None
 
     def _parts(self, features: FloatArray) -> FloatArray | None:
@@ -694,15 +703,15 @@ class Ranker(BaseEstimator):
         """Return a ranker like this one, not yet fitted, without options that are about the rows of this fit."""
         return clone(self)
 
-    def _held_out_scores(self, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
+    def _held_out_scores(self, table: Table, rows: LabelledRows, folds: Sequence[Fold]) -> FloatArray:
         """Return scores of rows by clones that have not seen them, on the scale of this ranker's; see `calibrate`."""
         own, _ = self._placed(rows.features, rows.lists)
-        scores = np.empty(len(parts))
-        for part in range(parts.max() + 1):
-            seen, held = np.flatnonzero(parts != part), parts == part
-            other = fit_to(self._for_other_rows(), _safe_indexing(table, seen), rows.take(seen))
+        scores = np.empty(len(own))
+        for fold in folds:
+            part = _safe_indexing(table, fold.train), rows.take(fold.train)
+            other = fit_to(self._for_other_rows(), *part)
             found, _ = other._placed(other._features(table), rows.lists)
-            scores[held] = PartScores.of(found, seen).on_the_scale_of(own)[held]
+            scores[fold.held] = PartScores.of(found, fold.train).on_the_scale_of(own)[fold.held]
         return scores
 
     def _first_order(self, features: Features, qid: ArrayLike | None) -> tuple[str, FloatArray | None]:
@@ -712,10 +721,7 @@ class Ranker(BaseEstimator):
     def _explained(
         self, values: pd.DataFrame, rows: pd.DataFrame
     ) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None, str] | None:
-        """Return ``frame``, ``values``, ``base`` and ``note`` of the `Explanation` of rows whose places are known.
-
-        None for a score that is the sum of its `_parts`, which explain it.
-        """
+        """Return ``frame``, ``values``, ``base`` and ``note`` of an `Explanation`; None where `_parts` are one."""
         return None
 
 

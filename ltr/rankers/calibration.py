@@ -34,19 +34,17 @@ from sklearn.linear_model import LogisticRegression
 
 from ltr.checks import as_numbers, check_number, check_whole, one_of
 from ltr.data.dataset import checked_groups, checked_weights
+from ltr.rankers.inputs import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Calibration", "fit_calibration", "predictive_interval"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Kind = Literal["isotonic", "sigmoid"]
 
 ISOTONIC_FROM = 100
 """Number of hits, and of misses, from which the map is isotonic regression."""
-
 
 _LEAST_DEVIATION = 1e-140  # of scores that differ
 
@@ -57,13 +55,12 @@ class Calibration:
 
     Attributes:
         kind: ``"isotonic"`` or ``"sigmoid"``.
-        knots: of isotonic regression, the ends of the plateaus, ascending scores, (m,); of a sigmoid, its intercept and
-            its slope, (2,).
+        knots: ends of the plateaus, ascending scores, (m,); of a sigmoid, its intercept and its slope, (2,).
         chances: the chance at each knot, (m,); of a sigmoid, the least and the largest chance, (2,).
         rows, hits: numbers of out-of-fold rows that it was learnt from, and of hits among them; with weights or groups,
             of independent rows with as much information.
-        support: what the chances rest on: the number of rows of the plateau of each knot, (m,); of a sigmoid, the
-            variance of its intercept, their covariance, and the variance of its slope, (3,).
+        support: the number of rows of the plateau of each knot, (m,); of a sigmoid, the variance of its intercept,
+            their covariance, and the variance of its slope, (3,).
     """
 
     kind: Kind
@@ -121,7 +118,7 @@ class Calibration:
 
         Each row is one of so many bins of about as many rows; rows of one chance stay together. The columns are
         ``predicted``, the mean chance; ``observed``, the share of hits; ``rows``; ``low`` and ``high``, Wilson's 95 %
-        interval.
+        interval of that share.
         """
         import pandas as pd
 
@@ -189,9 +186,9 @@ def fit_calibration(
         scores: scores of rows by rankers that have not seen them, (n,), finite.
         labels: labels of these rows, (n,), >= 0; those above 0 are hits.
         weights: weight of each row, (n,), >= 0, relative to the others. Rows of unequal weights count as fewer rows,
-            (sum of weights)² / (sum of squared weights), Kish's effective sample size. None: all count alike.
-        groups: which rows belong together, (n,), integers or texts: the rows of a group count as one row together, for
-            they may all be alike. None means that each row is alone.
+            (sum of weights)² / (sum of squared weights), Kish's effective sample size.
+        groups: group of each row, (n,), integers or texts: the rows of a group count as one row together, for they may
+            all be alike.
         kind: ``"isotonic"`` or ``"sigmoid"``; None decides by the rule of this module.
 
     Raises:
@@ -227,13 +224,10 @@ def predictive_interval(probabilities: ArrayLike, rows_behind: float, level: flo
     The number of hits among K rows is beta-binomial: the true share of hits has Jeffreys' posterior of the mean chance
     m seen on s = `rows_behind` rows, Beta(m s + 1/2, (1 - m) s + 1/2), and given the share the number is binomial.
 
-    Args:
-        probabilities: calibrated chances of a hit, (K,), in [0, 1].
-        rows_behind: number of out-of-fold rows near these scores on which the chances rest, above 0.
-        level: chance that the number of hits lies in the interval, in (0, 1), for 5 % on each side at 0.9.
+    `probabilities` are calibrated chances of a hit, (K,), in [0, 1], and `rows_behind`, above 0, is the number of
+    out-of-fold rows on which they rest. `level`, in (0, 1), is the chance of the interval: 5 % are on each side at 0.9.
 
-    Returns:
-        Expected number, the sum of the chances, and the least and largest number of hits.
+    Returns the expected number, the sum of the chances, and the least and the largest number of hits.
 
     Examples:
         >>> predictive_interval([0.3] * 20, rows_behind=100)
@@ -295,15 +289,12 @@ def _sigmoid(values: FloatArray, sizes: FloatArray, hits: FloatArray) -> tuple[F
             a, b = float(model.intercept_[0]), float(model.coef_[0, 0])
     chances = expit(a + b * scaled)
     information = sizes * chances * (1 - chances)
-    covariance = np.zeros((2, 2))
+    covariance = np.diag([1 / information.sum(), 0.0])
     if b > 0:
         covariance = np.linalg.inv([[(information * scaled**k).sum() for k in powers] for powers in ((0, 1), (1, 2))])
-    else:
-        covariance[0, 0] = 1 / information.sum()
     # a + b (s / size - center) / deviation = (a - b center / deviation) + (b / deviation / size) s
     per_score = np.array([[1.0, -center / (deviation or 1.0)], [0.0, 1 / (deviation or 1.0) / size]])
-    covariance = per_score @ covariance @ per_score.T
-    support = np.array([covariance[0, 0], covariance[0, 1], covariance[1, 1]])
+    support = (per_score @ covariance @ per_score.T)[[0, 0, 1], [0, 1, 1]]
     return per_score @ [a, b], np.array([least, largest]), support
 
 

@@ -5,13 +5,12 @@
 ranks it. The places of one repeat form a list as long as the training list, and the gain of a candidate is the
 statistic of its list less that of the base, averaged over the repeats. Where part i is held out, the base scores of the
 other rows are out of fold, too: those of part j come from a base fitted without i and j, which serves where j is held
-out as well.
+out as well. Rows of one group are never divided, and resampling draws whole groups.
 
-*Rows in time.* The rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once. Block i is held out by a
-base that learned from the blocks before it, and by corrections that learned from those of these rows that have a base
-score out of fold. The first block has none, so the comparison is of the blocks from the third on.
-
-*Rows that belong together.* Rows of one group are never divided (but by time), and resampling draws whole groups.
+*Rows in time.* The rows are cut into ``FOLDS + 1`` consecutive blocks of whole moments, once, whatever their groups.
+Block i is held out by a base that learned from the blocks before it, and by corrections that learned from those of
+these rows that have a base score out of fold. The first block has none, so the comparison is of the blocks from the
+third on.
 
 *Weights of rows.* With weights v_i, the statistic of a list is ``sum over i of v_i gain_i a[rank_i]``: ranks count
 rows, and each row's gain counts v_i times. The mean over several lists is the weighted one of `ltr.lists`.
@@ -31,10 +30,10 @@ from __future__ import annotations
 import dataclasses
 import math
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -46,12 +45,12 @@ from ltr.data.times import blocks_of
 from ltr.fitting.validation import nothing_to_rank, units_and_strata, values_of_lists
 from ltr.lists import numbered, split_weights, weights_by_row
 from ltr.metrics.ranked import Ties
-from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows
 from ltr.ranks import GainName, weighted_labels
 from ltr.statistics import RankStatistic
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+_Key = TypeVar("_Key")
+_Result = TypeVar("_Result")
 
 SPREADS = (0.2, 0.45, 0.7)
 """Spreads of the corrections that are compared."""
@@ -81,30 +80,22 @@ class Fold:
     held: IntArray
 
 
-Key = TypeVar("Key", bound=Hashable)
-Result = TypeVar("Result")
+def computed_once(compute: Callable[[_Key], _Result]) -> Callable[[_Key], _Result]:
+    """Return a function that computes the result for each key once; in several threads, all but the first wait."""
+    known, lock = dict[_Key, Future[_Result]](), threading.Lock()
 
-
-class Shared(Generic[Key, Result]):
-    """Results that so many callers need each, computed by whichever comes first and forgotten after the last."""
-
-    def __init__(self, compute: Callable[[Key], Result], callers: int = 2) -> None:
-        self._compute, self._callers, self._lock = compute, callers, threading.Lock()
-        self._known: dict[Key, tuple[Future[Result], int]] = {}
-
-    def __call__(self, key: Key) -> Result:
-        """Return the result for a key; in several threads, all but the first wait for it."""
-        with self._lock:
-            known = self._known.pop(key, None)
-            found, calls = (Future[Result](), 0) if known is None else known
-            if calls + 1 < self._callers:
-                self._known[key] = found, calls + 1
-        if known is None:
+    def result(key: _Key) -> _Result:
+        with lock:
+            first = key not in known
+            found = known.setdefault(key, Future())
+        if first:
             try:
-                found.set_result(self._compute(key))
+                found.set_result(compute(key))
             except BaseException as error:
                 found.set_exception(error)
         return found.result()
+
+    return result
 
 
 def side_by_side(
@@ -162,7 +153,8 @@ class Choice:
         names = tuple(gains)
         best = max(names[1:], key=lambda name: gains[name])
         chosen = best if gains[best] > (BAR if linear else HIGH_BAR) * deviations[best] else names[0]
-        expected, half = shrunk(gains[chosen], deviations[chosen]), _HALF_WIDTH * deviations[chosen]
+        gain, deviation = gains[chosen], deviations[chosen]
+        expected, half = gain**3 / (gain**2 + 2 * deviation**2) if gain else 0.0, _HALF_WIDTH * deviation
         return cls(
             names, chosen, gains, deviations, expected, expected - half, expected + half, None, statistic, what=chosen
         )
@@ -201,11 +193,6 @@ class Choice:
         return cls(**{**values, "candidates": tuple(values["candidates"])})
 
 
-def shrunk(gain: float, deviation: float) -> float:
-    """Return the gain to be expected where a gain was estimated with that standard deviation, see the module."""
-    return gain**3 / (gain**2 + 2 * deviation**2) if gain != 0 else 0.0
-
-
 @dataclass(frozen=True, eq=False)
 class PartScores:
     """Scores of all rows, (n,), by a ranker that has seen some, and the mean and deviation of those of these.
@@ -229,29 +216,12 @@ class PartScores:
         return (self.scores - self.mean) * factor + own.mean()
 
 
-def parts_of(rows: LabelledRows, seed: int, folds: int = FOLDS) -> IntArray | None:
-    """Return a random part of each row, (n,), by group or query, else with equal shares of labels in each.
-
-    None where a part would be all there is, or hold a single label.
-    """
-    units, strata = units_and_strata(rows.labels, rows.lists, rows.groups)
-    count = int(np.bincount(strata)[np.unique(strata)].min())
-    if count < 2 or (rows.lists is None and rows.labels.min() == rows.labels.max()):
-        return None
-    kind: Any = StratifiedKFold if strata.any() else KFold
-    divided = kind(min(folds, count), shuffle=True, random_state=seed % 2**32)
-    parts = np.empty(len(strata), dtype=np.int64)
-    for part, (_, held) in enumerate(divided.split(strata, strata)):
-        parts[held] = part
-    return parts[units]
-
-
-def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[Fold]:
+def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None, parts: int = FOLDS) -> list[Fold]:
     """Return the folds by which rows are ranked by rankers that have not seen them, see the module.
 
-    Without times there are at most two repeats of more than 2,000 rows, and one of more than 10,000. There are no folds
-    where a part would be all there is, or hold a single label; with times, where no block has two labels in some list
-    before it.
+    Without times the parts are drawn by group or query, else with equal shares of labels in each, in at most two
+    repeats of more than 2,000 rows, and one of more than 10,000. There are no folds where a part would be all there is,
+    or hold a single label; with times, where no block has two labels in some list before it.
 
     Examples:
         >>> rows = LabelledRows(np.zeros((12, 1)), np.tile([1.0, 0.0], 6), times=np.repeat(np.arange(6), 2))
@@ -267,16 +237,18 @@ def folds_of(rows: LabelledRows, seed: int, repeats: int | None = None) -> list[
             for block in range(1, blocks.max() + 1)
             if not nothing_to_rank(train := np.flatnonzero(blocks < block), rows.labels, rows.lists)
         ]
-    found = []
-    n = len(rows.labels)
+    units, strata = units_and_strata(rows.labels, rows.lists, rows.groups)
+    fewest = int(np.bincount(strata)[np.unique(strata)].min())
+    if fewest < 2 or (rows.lists is None and rows.labels.min() == rows.labels.max()):
+        return []
+    kind: Any = StratifiedKFold if strata.any() else KFold
+    n, found = len(rows.labels), []
     most = REPEATS if n <= 2_000 else 2 if n <= 10_000 else 1
     for repeat in range(min(most, REPEATS if repeats is None else repeats)):
-        parts = parts_of(rows, seed + repeat)
-        if parts is None:
-            return []
-        for part in range(parts.max() + 1):
-            train, held = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
-            found.append(Fold(f"{seed}/{repeat}/{part}", repeat, train, held))
+        divided = kind(min(parts, fewest), shuffle=True, random_state=(seed + repeat) % 2**32)
+        for part, (_, drawn) in enumerate(divided.split(strata, strata)):
+            held = np.isin(units, drawn)
+            found.append(Fold(f"{seed}/{repeat}/{part}", repeat, np.flatnonzero(~held), np.flatnonzero(held)))
     return found
 
 
@@ -308,10 +280,15 @@ def compare(
     """
     labels, weights = labels_in_lists(training.labels, training.weights, training.lists, measure[1])
     found = []
-    for scores, rows, rng in _lists(results, splits, len(names), len(labels), seed):
-        lists, groups = (None if one is None else one[rows] for one in (training.lists, training.groups))
-        of_rows = None if weights is None else weights[rows]
-        found.append(_gains(scores, labels[rows], lists, groups, measure, rng, of_rows))
+    for repeat in sorted({split.repeat for split in splits}):
+        rng = np.random.default_rng([seed, repeat])
+        scores = np.full((len(names), len(labels)), np.nan)
+        for split in splits:
+            if split.repeat == repeat:
+                scores[:, split.held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(split.held)
+        rows = np.flatnonzero(~np.isnan(scores[0]))
+        ranked = dataclasses.replace(training, features=training.labels, labels=labels, weights=weights).take(rows)
+        found.append(_gains(scores[:, rows], ranked, measure, rng))
     gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
     return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))
 
@@ -329,44 +306,23 @@ def labels_in_lists(
     return weighted_labels(labels, relative, gain), of_lists
 
 
-def _lists(
-    results: Mapping[str, Sequence[Sequence[float]]], splits: Sequence[Fold], candidates: int, n: int, seed: int
-) -> Iterator[tuple[FloatArray, IntArray, np.random.Generator]]:
-    """Return, for each repeat, the places of its held-out rows in the order of each candidate, and these rows."""
-    for repeat in sorted({split.repeat for split in splits}):
-        rng = np.random.default_rng([seed, repeat])
-        scores = np.full((candidates, n), np.nan)
-        for split in splits:
-            if split.repeat == repeat:
-                held = split.held
-                scores[:, held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(held)
-        rows = np.flatnonzero(~np.isnan(scores[0]))
-        yield scores[:, rows], rows, rng
-
-
 def _gains(
     scores: FloatArray,
-    labels: FloatArray,
-    lists: IntArray | None,
-    groups: IntArray | None,
+    rows: LabelledRows,
     measure: tuple[RankStatistic, GainName, bool],
     rng: np.random.Generator,
-    weights: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    lists, groups = (
-        None if numbers is None else np.unique(numbers, return_inverse=True)[1] for numbers in (lists, groups)
-    )
+    """Return the gain of each order of rows over the first, and its deviation; the weights are those of lists."""
+    labels, lists, groups = rows.labels, rows.lists, rows.groups
     if lists is not None:
         values = np.array([values_of_lists(row, labels, measure, lists) for row in scores])
         defined = ~np.isnan(values).any(axis=0)
         differences = (values - values[0])[:, defined]
-        counts = np.ones(differences.shape[1])
-        if weights is not None:
-            counts = weights[np.unique(lists, return_index=True)[1]][defined]
+        first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
+        counts = np.ones(len(first)) if rows.weights is None else rows.weights[first]
         means = (differences * counts).mean(axis=1) / counts.mean()
         rests = counts * (differences - means[:, None])
         if groups is not None:
-            first = np.unique(lists, return_index=True)[1][defined]  # a row of each list
             numbers = np.unique(groups[first], return_inverse=True)[1]
             rests = np.array([np.bincount(numbers, row) for row in rests])
         return means, rests.std(axis=1, ddof=1) * rests.shape[1] ** 0.5 / counts.sum()

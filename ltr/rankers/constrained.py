@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -86,8 +86,7 @@ def fit_linear(
     d), in which columns that do not vary are 0, and constraints bind the weights ``u / scale`` of the raw columns. `l2`
     is the price of half the squared weights; with `bias` all scores may shift, without a price.
 
-    Raises ValueError for a loss that is not convex, constraints that only weights of 0 satisfy, or that leave a
-    required column without a weight.
+    Raises ValueError for a loss that is not convex, and constraints that leave a required column without a weight.
 
     Examples:
         >>> from ltr.weight_constraints import read_constraints
@@ -103,12 +102,10 @@ def fit_linear(
     if not loss.convex:
         raise ValueError(f"loss must be convex for constraints on weights, got {loss}; ranknet is")
     scale = np.ones(Z.shape[1]) if scale is None else scale
-    objective = _Objective(loss, Z, y, lists, weights, l2, bias)
+    given, labels = weights_for_losses(weights, lists, y), torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
     cone = _Cone.of(constraints, scale, names)
-    varying = np.ptp(Z, axis=0) > 0
-    cone.check(varying)
-    allowed = np.flatnonzero(varying & ~np.isin(np.arange(Z.shape[1]), constraints.forbidden))
-    search = _Search(objective, cone, max_iter)
+    allowed = cone.usable(np.ptp(Z, axis=0) > 0, constraints.forbidden)
+    search = _Search(loss, Z, labels, given, cone, l2, bias, max_iter)
     most = constraints.max_nonzeros
     free = most is None or most >= len(allowed)
     found = search.fit(allowed) if most is None or free else search.select(allowed, most)
@@ -117,15 +114,14 @@ def fit_linear(
 
 def check_possible(constraints: WeightConstraints, X: FloatArray, names: Sequence[str] | None = None) -> None:
     """Raise ValueError where it is known before a fit that no weights of raw columns, (n, d), satisfy constraints."""
-    needed, varying = list(constraints.required), np.ptp(X, axis=0) > 0
-    if not needed:
+    if not constraints.required:
         return
+    varying = np.ptp(X, axis=0) > 0
     cone = _Cone.of(constraints, np.where(varying, X.std(axis=0), 1.0), names)
-    cone.check(varying)
-    allowed = np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), constraints.forbidden))
+    allowed = cone.usable(varying, constraints.forbidden)
     if cone.free_signs > _PATTERNS:  # too many patterns to try them all
         return
-    patterns = cone.sign_patterns([1.0] * len(needed))
+    patterns = cone.sign_patterns([1.0] * len(constraints.required))
     if not any(cone.leaves(allowed, cone.at_least(signs, allowed), signs) for signs in patterns):
         raise cone.nothing_left()
 
@@ -134,70 +130,6 @@ def side_constraints_of(constraints: WeightConstraints) -> LinearConstraints | N
     """Return signs and rows as side constraints on the weights of the raw columns; None where there are none."""
     rows = constraints.inequalities
     return LinearConstraints(-rows, np.zeros(len(rows))) if len(rows) else None
-
-
-class _Objective:
-    """Loss plus penalty of some columns' weights, with its gradient."""
-
-    def __init__(
-        self,
-        loss: RankingLoss,
-        Z: FloatArray,
-        y: FloatArray,
-        lists: IntArray | None,
-        weights: FloatArray | None,
-        l2: float,
-        bias: bool,
-    ) -> None:
-        self.loss, self.Z, self.l2, self.bias = loss, Z, l2, bias
-        self._y = torch.from_numpy(np.ascontiguousarray(y, dtype=np.float64))
-        self._given = weights_for_losses(weights, lists, y)
-
-    @property
-    def stages(self) -> list[Callable[..., torch.Tensor]]:
-        """The losses to minimise one after the other: that of a hinge is smoothed less and less."""
-        if type(self.loss) is PairwiseHingeLoss:
-            return [HuberHinge(self.loss, width) for width in _WIDTHS]
-        return [self.loss]
-
-    def at(self, columns: FloatArray, x: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
-        """Return the objective and its gradient by the weights of these columns, and by the bias where there is one."""
-        own = x[: columns.shape[1]]
-        value, slopes = self._slopes(columns @ own + (x[-1] if self.bias else 0.0), loss)
-        if not math.isfinite(value):
-            return _OUT_OF_RANGE, np.zeros_like(x)
-        gradient = columns.T @ slopes + self.l2 * own
-        return value + self.l2 / 2 * float(own @ own), np.append(gradient, slopes.sum()) if self.bias else gradient
-
-    def gradient(self, fit: LinearFit) -> FloatArray:
-        """Return the gradient of the objective by the weights of all columns, (d,)."""
-        _, slopes = self._slopes(self.Z @ fit.weights + fit.intercept, self.stages[-1])
-        return self.Z.T @ slopes + self.l2 * fit.weights
-
-    def curvature(self, fit: LinearFit, columns: IntArray) -> FloatArray:
-        """Return about the second derivatives of the objective by the weights of some columns, (columns, columns)."""
-        Z, scores = self.Z[:, columns], torch.from_numpy(self.Z @ fit.weights + fit.intercept)
-        lists = self._given.get("qid", torch.zeros(len(Z), dtype=torch.int64))
-        try:
-            h = derivatives(self.loss, scores, self._y, lists, weight=self._given.get("weight"))[1].numpy()
-        except NotImplementedError:  # a loss of a user's own
-            h = np.ones(len(Z))
-        of_lists = self._given.get("list_weight")
-        if of_lists is not None:
-            h = h * of_lists.numpy() / float(of_lists.mean())
-        h = h / max(len(torch.unique(lists)), 1) if h.sum() > 0 else np.full(len(Z), 1.0 / len(Z))
-        centred = Z - h @ Z / h.sum()  # a shift of all scores makes no difference, or the bias takes it
-        return centred.T @ (h[:, None] * centred) + self.l2 * np.eye(len(columns))
-
-    def _slopes(self, scores: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
-        if not np.isfinite(scores).all():
-            return math.inf, np.zeros_like(scores)
-        leaf = torch.from_numpy(scores).requires_grad_()
-        value = loss(leaf, self._y, **self._given)
-        if value.ndim != 0:
-            raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
-        slopes = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(leaf)
-        return float(value.detach()), slopes.numpy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,9 +150,11 @@ class _Cone:
         told = list(names) if names is not None else [f"x{j}" for j in range(len(scale))]
         return cls(constraints.signs, rows, constraints.required, side_constraints_of(constraints), scale, told)
 
-    def check(self, varying: NDArray[np.bool_]) -> None:
+    def usable(self, varying: NDArray[np.bool_], forbidden: Sequence[int]) -> IntArray:
+        """Return the columns that may be used, ascending; raise ValueError for a required one that does not vary."""
         if constant := [self.names[j] for j in self.required if not varying[j]]:
             raise ValueError(f"required: {', '.join(constant)} cannot be used, for all rows have the same value")
+        return np.flatnonzero(varying & ~np.isin(np.arange(len(varying)), forbidden))
 
     def leaves(self, support: IntArray, more: FloatArray, signs: dict[int, float]) -> bool:
         """Return whether weights of these columns exist that satisfy everything, with none of the required ones 0."""
@@ -252,10 +186,9 @@ class _Cone:
         rows = []
         for j in self.required:
             for k in support.tolist():
-                for side in (1.0, -1.0) if k != j else (1.0,):
+                for share in (LEAST_REQUIRED * _SAFE, -LEAST_REQUIRED * _SAFE) if k != j else (0.0,):
                     row = np.zeros(len(self.signs))
-                    row[k] = side * LEAST_REQUIRED * _SAFE if k != j else 0.0
-                    row[j] += signs[j]
+                    row[[k, j]] = share, signs[j]
                     rows.append(row)
         return np.array(rows)
 
@@ -285,19 +218,76 @@ class _Cone:
         return u
 
 
+@dataclass(eq=False)
 class _Search:
-    """Fits to sets of columns."""
+    """Fits to sets of columns: the objective is loss plus penalty of their weights, and perhaps a bias."""
 
-    def __init__(self, objective: _Objective, cone: _Cone, max_iter: int) -> None:
-        self._objective, self._cone, self._max_iter = objective, cone, max_iter
-        self._known: dict[tuple[int, ...], LinearFit] = {}
+    loss: RankingLoss
+    Z: FloatArray
+    labels: torch.Tensor
+    given: dict[str, torch.Tensor]  # lists and weights, as keywords of the loss
+    cone: _Cone
+    l2: float
+    bias: bool
+    max_iter: int
+    known: dict[tuple[int, ...], LinearFit] = field(default_factory=dict)  # rough fits by their columns
+
+    # the objective
+
+    @property
+    def stages(self) -> list[Callable[..., torch.Tensor]]:
+        """The losses to minimise one after the other: that of a hinge is smoothed less and less."""
+        if type(self.loss) is PairwiseHingeLoss:
+            return [HuberHinge(self.loss, width) for width in _WIDTHS]
+        return [self.loss]
+
+    def at(self, columns: FloatArray, x: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
+        """Return the objective and its gradient by the weights of these columns, and by the bias where there is one."""
+        own = x[: columns.shape[1]]
+        value, slopes = self._slopes(columns @ own + (x[-1] if self.bias else 0.0), loss)
+        if not math.isfinite(value):
+            return _OUT_OF_RANGE, np.zeros_like(x)
+        gradient = columns.T @ slopes + self.l2 * own
+        return value + self.l2 / 2 * float(own @ own), np.append(gradient, slopes.sum()) if self.bias else gradient
+
+    def gradient(self, fit: LinearFit) -> FloatArray:
+        """Return the gradient of the objective by the weights of all columns, (d,)."""
+        _, slopes = self._slopes(self.Z @ fit.weights + fit.intercept, self.stages[-1])
+        return self.Z.T @ slopes + self.l2 * fit.weights
+
+    def curvature(self, fit: LinearFit, columns: IntArray) -> FloatArray:
+        """Return about the second derivatives of the objective by the weights of some columns, (columns, columns)."""
+        Z, scores = self.Z[:, columns], torch.from_numpy(self.Z @ fit.weights + fit.intercept)
+        lists = self.given.get("qid", torch.zeros(len(Z), dtype=torch.int64))
+        try:
+            h = derivatives(self.loss, scores, self.labels, lists, weight=self.given.get("weight"))[1].numpy()
+        except NotImplementedError:  # a loss of a user's own
+            h = np.ones(len(Z))
+        of_lists = self.given.get("list_weight")
+        if of_lists is not None:
+            h = h * of_lists.numpy() / float(of_lists.mean())
+        h = h / max(len(torch.unique(lists)), 1) if h.sum() > 0 else np.full(len(Z), 1.0 / len(Z))
+        centred = Z - h @ Z / h.sum()  # a shift of all scores makes no difference, or the bias takes it
+        return centred.T @ (h[:, None] * centred) + self.l2 * np.eye(len(columns))
+
+    def _slopes(self, scores: FloatArray, loss: Callable[..., torch.Tensor]) -> tuple[float, FloatArray]:
+        if not np.isfinite(scores).all():
+            return math.inf, np.zeros_like(scores)
+        leaf = torch.from_numpy(scores).requires_grad_()
+        value = loss(leaf, self.labels, **self.given)
+        if value.ndim != 0:
+            raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
+        slopes = torch.autograd.grad(value, leaf)[0] if value.requires_grad else torch.zeros_like(leaf)
+        return float(value.detach()), slopes.numpy()
+
+    # fits
 
     def rough(self, support: Iterable[int], start: LinearFit | None = None) -> LinearFit:
         """Return about the optimum with these columns."""
         key = tuple(sorted(support))
-        if key not in self._known:
-            self._known[key] = self.fit(np.array(key, dtype=np.int64), start, tolerances=_ROUGH)
-        return self._known[key]
+        if key not in self.known:
+            self.known[key] = self.fit(np.array(key, dtype=np.int64), start, tolerances=_ROUGH)
+        return self.known[key]
 
     def fit(
         self,
@@ -308,26 +298,23 @@ class _Search:
         tolerances: tuple[float, float] = _FINE,
     ) -> LinearFit:
         """Return the optimum with these columns, ascending, where further sums of weights may have to be at least 0."""
-        objective, cone = self._objective, self._cone
-        columns = np.ascontiguousarray(objective.Z[:, support])
-        x = np.zeros(len(support) + objective.bias)
+        cone, signs = self.cone, self.cone.signs[support]
+        columns = np.ascontiguousarray(self.Z[:, support])
+        x = np.zeros(len(support) + self.bias)
         if start is not None:
-            x[: len(support)] = start.weights[support]
-            if objective.bias:
-                x[-1] = start.intercept
-        signs = cone.signs[support]
-        bounds = [(0.0 if s > 0 else None, 0.0 if s < 0 else None) for s in signs] + [(None, None)] * objective.bias
+            x = np.append(start.weights[support], [start.intercept] * self.bias)
+        bounds = [(0.0 if s > 0 else None, 0.0 if s < 0 else None) for s in signs] + [(None, None)] * self.bias
         rows = cone.inequalities(support, more)[np.count_nonzero(signs) :]
         rows = rows[np.abs(rows).max(axis=1, initial=0.0) > 0]
         steps, converged = 0, True
-        for loss in objective.stages:
+        for loss in self.stages:
 
             def value(at: FloatArray, loss: Callable[..., torch.Tensor] = loss) -> tuple[float, FloatArray]:
-                return objective.at(columns, at, loss)
+                return self.at(columns, at, loss)
 
             if x.size == 0:
                 break
-            options: dict[str, float] = {"maxiter": self._max_iter, "maxfun": 2 * self._max_iter, "maxcor": 30}
+            options: dict[str, float] = {"maxiter": self.max_iter, "maxfun": 2 * self.max_iter, "maxcor": 30}
             options |= {"ftol": tolerances[0], "gtol": tolerances[1]}
             found = minimize(value, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
             if len(rows) and (rows @ found.x[: len(support)] < 0).any():
@@ -336,13 +323,13 @@ class _Search:
                 found = self._with_rows(value, at, bounds, rows, tolerances[0])
             x, steps, converged = found.x, int(found.nit), bool(found.success)
         weights = cone.projected(self._spread(x, support), more)
-        bias = float(x[-1]) if objective.bias else 0.0
-        at = np.append(weights[support], bias) if objective.bias else weights[support]
-        return LinearFit(weights, bias, objective.at(columns, at, objective.loss)[0], steps, converged)
+        bias = float(x[-1]) if self.bias else 0.0
+        at = np.append(weights[support], [bias] * self.bias)
+        return LinearFit(weights, bias, self.at(columns, at, self.loss)[0], steps, converged)
 
     def _spread(self, x: FloatArray, support: IntArray) -> FloatArray:
         """Return the weights of some columns among those of all, (d,)."""
-        weights = np.zeros(self._objective.Z.shape[1])
+        weights = np.zeros(self.Z.shape[1])
         weights[support] = x[: len(support)]
         return weights
 
@@ -356,7 +343,7 @@ class _Search:
     ) -> OptimizeResult:
         """Minimise where sums of weights are at least 0."""
         A = np.hstack([rows, np.zeros((len(rows), len(start) - rows.shape[1]))])
-        options = {"maxiter": self._max_iter, "ftol": tolerance}
+        options = {"maxiter": self.max_iter, "ftol": tolerance}
         constraint = {"type": "ineq", "fun": lambda x: A @ x, "jac": lambda x: A}
         given = {"jac": True, "method": "SLSQP", "bounds": bounds, "constraints": [constraint], "options": options}
         found = minimize(value, start, **given)
@@ -369,7 +356,7 @@ class _Search:
 
     def select(self, allowed: IntArray, most: int) -> LinearFit:
         """Return the best fit found with at most so many of these columns."""
-        needed = set(self._cone.required)
+        needed = set(self.cone.required)
         ends = []
         for found in (self._grown(allowed, most, needed), self._pruned(allowed, most, needed)):
             better: LinearFit | None = found
@@ -419,7 +406,7 @@ class _Search:
             best = itertools.islice(((j, free[k]) for j, k in pairs if gains[j] > 0), _TRIED)
             tried = [{*support, int(allowed[j])} - {support[k]} for j, k in best]
         single = (self.rough(columns, found) for columns in tried)
-        tied = (set(np.flatnonzero(row).tolist()) & set(allowed.tolist()) for row in self._cone.rows)
+        tied = (set(np.flatnonzero(row).tolist()) & set(allowed.tolist()) for row in self.cone.rows)
         fits = itertools.chain(single, (self._pruned(allowed, most, needed, {*support, *more}) for more in tied))
         return next((fit for fit in fits if fit.objective < found.objective - _GAIN * abs(found.objective)), None)
 
@@ -429,13 +416,13 @@ class _Search:
         The fall is that where each allowed column is added, (allowed,), 0 for those of the support and those whose sign
         is against it; the rise that where then a column of the support is removed, (allowed, support).
         """
-        slope, H = self._objective.gradient(found)[allowed], self._objective.curvature(found, allowed)
+        slope, H = self.gradient(found)[allowed], self.curvature(found, allowed)
         at = np.searchsorted(allowed, support)
         inverse = np.linalg.pinv(H[np.ix_(at, at)], hermitian=True)
         K = inverse @ H[at]
         partial = np.maximum(np.diag(H) - np.einsum("kj,kj->j", H[at], K), _NOTHING * np.diag(H))
         partial = np.where(partial > 0, partial, math.inf)
-        step, signs = -slope / partial, self._cone.signs[allowed]
+        step, signs = -slope / partial, self.cone.signs[allowed]
         step = np.where(signs * step < 0, 0.0, step)
         step[at] = 0.0
         moved = found.weights[support] - (K * step).T
@@ -444,12 +431,12 @@ class _Search:
 
     def with_required(self, found: LinearFit, allowed: IntArray | None) -> LinearFit:
         """Return a fit in which the weights of required columns are large enough, `found` where they are."""
-        cone = self._cone
+        cone = self.cone
         needed = list(cone.required)
         if not needed or _large_enough(found.weights, needed):
             return found
         support = np.array(sorted({*needed, *found.used.tolist()})) if allowed is None else allowed
-        slope = self._objective.gradient(found)
+        slope = self.gradient(found)
         first = [float(np.sign(found.weights[j]) or -np.sign(slope[j]) or 1.0) for j in needed]
         # too many patterns to try them all leave the first one
         for signs in itertools.islice(cone.sign_patterns(first), 1 if cone.free_signs > _PATTERNS else None):

@@ -77,10 +77,9 @@ def why_refused(
     if isinstance(method, SurrogateRanker) and kind == "other":
         return f"cannot be fitted under constraints on columns ({refused})"
     if len(constraints.rows) and (kind == "trees" or isinstance(method, RankBoostRanker)):
-        told = "; ".join(
-            f"{_row_text(row, _named(constraints, names))} (it has no weights)" for row in constraints.rows
-        )
-        return f"does not satisfy the constraints: {told}"
+        d = len(constraints.signs)
+        rows_alone, unknown = WeightConstraints(np.zeros(d), (), (), constraints.rows), np.ones((3, d), dtype=np.bool_)
+        return _against([_Score("", *unknown)], rows_alone, names)
     return ""
 
 
@@ -111,17 +110,13 @@ class _Score:
     def linear(cls, name: str, weights: FloatArray) -> _Score:
         return cls(name, weights != 0, weights >= 0, weights <= 0, weights)
 
-    def plus(self, other: _Score) -> _Score:
-        """Return the sum of two scores."""
+    def plus(self, other: _Score, factor: float = 1.0) -> _Score:
+        """Return the sum of this score and another one times a factor > 0."""
         used = self.used | other.used
         if self.weights is not None and other.weights is not None:
-            return replace(_Score.linear(self.name, self.weights + other.weights), used=used)
+            return replace(_Score.linear(self.name, self.weights + factor * other.weights), used=used)
         up, down = self.never_falls & other.never_falls, self.never_rises & other.never_rises
         return _Score(self.name, used, up, down)
-
-    def times(self, factor: float) -> _Score:
-        """Return the score multiplied by a factor > 0."""
-        return self if self.weights is None else replace(self, weights=factor * self.weights)
 
     def how(self, j: int) -> str:
         """Return how it depends on a column."""
@@ -149,10 +144,9 @@ def check_constraints(
     by_number: WeightConstraints | None = None,
     **given: Any,  # noqa: ANN401 (options of any type)
 ) -> list[ConstraintCheck]:
-    """Return for each constraint whether a fitted ranker satisfies it, and how that is known.
+    """Return for each constraint whether a fitted ranker, of two stages its merged lists, satisfies it, and how.
 
     The constraints are those given `by_number`, or as keywords as for `ExactRanker`, or without any the ranker's own.
-    A `TwoStageRanker` satisfies what its merged lists do.
 
     Examples:
         >>> from ltr.rankers import LogisticRegressionRanker
@@ -163,11 +157,12 @@ def check_constraints(
         column 0 +: holds, weight 0.4495
         at most 1 column: violated, 2 used: column 0, column 1
     """
-    d, names = _columns_of(ranker)
+    names = ranker._names
     if by_number is None and not given:
         own = getattr(ranker, "exact_", ranker)
         by_number = own._weight_constraints() if isinstance(own, Constrained) else None
-    return _checks(_scores_of(ranker, d, names), by_number or read_constraints(d, names, **given), names)
+    constraints = by_number or read_constraints(ranker.n_features_in_, names, **given)
+    return _checks(_scores_of(ranker, names), constraints, names)
 
 
 def check_weights(weights: FloatArray, constraints: WeightConstraints, names: Sequence[str]) -> list[ConstraintCheck]:
@@ -175,31 +170,23 @@ def check_weights(weights: FloatArray, constraints: WeightConstraints, names: Se
     return _checks([_Score.linear("", weights)], constraints, names)
 
 
-def used_columns(ranker: Estimator, d: int, names: Sequence[str] | None) -> BoolArray | None:
-    """Return which columns the scores of a ranker of one stage depend on, (d,); None where that is not known."""
-    score = _score_of("", ranker, d, names)
+def used_columns(ranker: Ranker, names: Sequence[str] | None) -> BoolArray | None:
+    """Return which of the columns with these names a ranker of one stage depends on, (d,); None where not known."""
+    score = _score_of("", ranker, names)
     return None if score is None else score.used
 
 
 def refuse_violated(
-    ranker: Estimator,
-    constraints: WeightConstraints,
-    what: str,
-    remedy: str = "",
-    columns: tuple[int, Sequence[str] | None] | None = None,
+    ranker: Ranker, constraints: WeightConstraints, what: str, remedy: str = "", *, within: Ranker | None = None
 ) -> None:
     """Raise one ValueError with the constraints that a fitted ranker is not known to satisfy, if any.
 
-    `what` is the argument at fault and the ranker in words; `columns` are number and names of those it is given.
+    `what` is the argument at fault and the ranker in words; constraints are on the columns of the ranker `within` which
+    it is the base, if there is one.
     """
-    d, names = columns or _columns_of(ranker)
-    if told := _against(_scores_of(ranker, d, names), constraints, names):
+    names = (within or ranker)._names
+    if told := _against(_scores_of(ranker, names), constraints, names):
         raise ValueError(f"{what} {told}{remedy}")
-
-
-def _columns_of(ranker: Estimator) -> tuple[int, list[str] | None]:
-    names = getattr(ranker, "feature_names_in_", None)
-    return ranker.n_features_in_, None if names is None else list(map(str, names))
 
 
 def _against(scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None) -> str:
@@ -209,44 +196,37 @@ def _against(scores: list[_Score | None], constraints: WeightConstraints, names:
     return f"does not satisfy the constraints: {told}" if told else ""
 
 
-def _scores_of(ranker: Estimator, d: int, names: Sequence[str] | None) -> list[_Score | None]:
+def _scores_of(ranker: Ranker, names: Sequence[str] | None) -> list[_Score | None]:
     """Return the scores that order rows, of each stage; None for one of which nothing is known."""
     exact = getattr(ranker, "exact_", None)
     if exact is None:
-        scores = [_score_of("", ranker, d, names)]
+        scores, units = [_score_of("", ranker, names)], getattr(ranker, "units_", None)
     elif exact.coef_ is None:
-        scores = [_score_of("", ranker.base_, d, names)]
+        scores, units = [_score_of("", ranker.base_, names)], exact.units_
     else:
-        base = _score_of("base", ranker.base_, d, names)
+        base, units = _score_of("base", ranker.base_, names), exact.units_
         own: _Score | None = _Score.linear("exact stage", exact.coef_)
-        if exact.base_weight_ > 0:
-            own = None if base is None or own is None else own.plus(base.times(exact.base_weight_))
+        if own is not None and exact.base_weight_ > 0:
+            own = None if base is None else own.plus(base, exact.base_weight_)
         scores = [own] if ranker.top_k is None else [base, own]
-    units = getattr(ranker if exact is None else exact, "units_", None)
     return [score if score is None or units is None else replace(score, units=units) for score in scores]
 
 
-def _score_of(name: str, base: Estimator, d: int, names: Sequence[str] | None) -> _Score | None:
-    """Return what is known of the score of a ranker of one stage."""
-    if hasattr(base, "deployed") and base.linear_weights is None:  # an `AutoRanker`
-        parts = [_score_of(name, ranker, d, names) for ranker in base.deployed]
+def _score_of(name: str, ranker: Ranker, names: Sequence[str] | None) -> _Score | None:
+    """Return what is known of the score of a ranker of one stage as a function of columns with these names."""
+    if hasattr(ranker, "deployed") and ranker.linear_weights is None:  # an `AutoRanker`
+        parts = [_score_of(name, member, names) for member in ranker.deployed]
         # log odds rise with shares, and weights are above 0
         return None if None in parts else functools.reduce(_Score.plus, filter(None, parts))
     try:
-        form = base._saved_form()
+        form = ranker._saved_form()
     except TypeError:
         return None
-    places = base._places(names)
-    places = np.arange(d) if places is None else places
-    if (own := form._module_weights()) is not None:
-        weights = np.zeros(d)
-        weights[places] = own
-        return _Score.linear(name, weights)
-    monotone = form._monotone()
-    if monotone is None:
+    if (weights := form._module_weights()) is not None:
+        return _Score.linear(name, ranker._among(weights, names))
+    if (monotone := form._monotone()) is None:
         return None
-    used, up, down = (np.full(d, free) for free in (False, True, True))
-    used[places], up[places], down[places] = monotone
+    used, up, down = (ranker._among(one, names, other=free) for one, free in zip(monotone, (0, 1, 1), strict=True))
     return _Score(name, used, up, down)
 
 
@@ -254,7 +234,7 @@ def _checks(
     scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None
 ) -> list[ConstraintCheck]:
     """Return the checks of the scores that order rows."""
-    names = _named(constraints, names)
+    names = [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"
     checks: list[ConstraintCheck] = []
@@ -269,10 +249,9 @@ def _checks(
     for j in np.flatnonzero(constraints.signs).tolist():
         up = bool(constraints.signs[j] > 0)
         check(f"{names[j]} {'+' if up else '-'}", [score.keeps_sign(j, up=up) for score in known])
-    for used, stated in ((True, constraints.required), (False, constraints.forbidden)):
+    for rule, stated in (("uses", constraints.required), ("not", constraints.forbidden)):
         for j in stated:
-            kept = [(bool(score.used[j]) == used, score.how(j)) for score in known]
-            check(f"{'uses' if used else 'not'} {names[j]}", kept)
+            check(f"{rule} {names[j]}", [(bool(score.used[j]) == (rule == "uses"), score.how(j)) for score in known])
     for row in constraints.rows:
         check(_row_text(row, names), [score.keeps_row(row) for score in known])
     if (most := constraints.max_nonzeros) is not None:
@@ -283,10 +262,6 @@ def _checks(
         holds = len(used_by_some) <= most and not unknown
         checks.append(ConstraintCheck(f"at most {most} column{'s' * (most != 1)}", holds, unknown or told))
     return checks
-
-
-def _named(constraints: WeightConstraints, names: Sequence[str] | None) -> Sequence[str]:
-    return [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
 
 
 def _row_text(row: FloatArray, names: Sequence[str]) -> str:

@@ -101,8 +101,7 @@ class ExactRanker(Constrained, Scored, Ranker):
         C: price of each non-zero weight, >= 0.
         margin: score difference that counts, on standardised features, > 0.
         ties: ``"resolved"`` or ``"subrank"``, how ties are ranked in `fit`.
-        gain, normalize: gain of a graded label, and whether the statistic of each list is divided by that of its ideal
-            order, see `Ranker`.
+        gain, normalize: see `Ranker`; what is maximised has them, too.
         max_nonzeros: most weights that may differ from 0; None for no limit.
         signs: ``"+"`` or ``"-"`` for columns whose weights must not be below, or above, 0; by name where X is a frame,
             else by number.
@@ -113,13 +112,12 @@ class ExactRanker(Constrained, Scored, Ranker):
             as ``"age >= 2*bmi"``, or mappings of columns to the factors of a sum that is at least 0.
         demands: demands on the ranked training lists: texts such as ``"recall@100 >= 0.8"`` (`ltr.list_demands`), whose
             columns are those of X, where it is a frame, or of `beside`; or `Demand` objects with labels of the rows.
-        integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units; None for
-            real weights.
+        integer: B, from 1 to 100: weights are whole numbers of points from -B to B, of columns in round units.
         method: ``"reproducible"`` (`ReproducibleSearch`), or a method of `ltr.exact.solve` by name or as an object;
             ``"auto"`` uses all processors.
         limits: time, gap, nodes and memory at which the search stops, and its seed; None for ``Limits()``.
         recentre: ``"l2"`` or ``"max"`` moves the weights to the largest margin, by that norm, that wins the same
-            comparisons (`ltr.exact.largest_margin`); the objective never falls. None leaves them.
+            comparisons (`ltr.exact.largest_margin`); the objective never falls.
 
     Attributes:
         coef_, intercept_: weights on the raw features, (d,), and score of a row of zeros.
@@ -247,7 +245,7 @@ class ExactRanker(Constrained, Scored, Ranker):
             raise ValueError("recentred needs real weights: whole numbers cannot be moved, use integer=None")
         if not hasattr(self, "center_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
-        moved = type(self)(**{**self.get_params(deep=False), "recentre": norm})
+        moved = type(self)()
         moved.__dict__.update({**vars(self), "recentre": norm, "calibration_": None})
         if self.coef_ is not None:
             if self.problem_ is None:
@@ -369,10 +367,9 @@ class ExactRanker(Constrained, Scored, Ranker):
         on_columns = self._weight_constraints()
         offset = len(lists.center) - self.n_features_in_  # 1 where the first column is a base score
         lists = lists.without([offset + j for j in on_columns.forbidden])
-        based = offset > 0
         self.note_ = unused = self._why_unused(on_columns, lists.varying[offset:])
         self.units_ = lists.scale if self.integer is not None else None
-        self.center_, self.base_center_ = (lists.center[1:], float(lists.center[0])) if based else (lists.center, 0.0)
+        self.center_, self.base_center_ = lists.center[offset:], float(lists.center[0]) if offset else 0.0
         self.coef_: Any = None
         self.base_weight_ = 0.0
         self._forget()
@@ -380,22 +377,16 @@ class ExactRanker(Constrained, Scored, Ranker):
         refuse_settled(asked)
         if labels_agree(labels, groups) or not lists.varying.any():
             return
-        most = None if self.max_nonzeros is None else self.max_nonzeros - taken
-        if len(on_columns.inequalities):
-            # demands are sums of weights of raw columns that are at least 0, or of points
-            A = on_columns.inequalities if self.integer is not None else on_columns.inequalities / lists.scale[offset:]
-            A /= np.maximum(np.abs(A).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-            constraints = _joined(constraints, 0.0 - A)
-        if based:
-            starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
-            constraints = _with_base(constraints, len(lists.center))
-        if constraints is not None:  # the weights of the other columns are 0
-            constraints = LinearConstraints(constraints.A[:, lists.varying], constraints.b)
-        free = (0,) if based and lists.varying[0] else ()
-        required = np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, on_columns.required)).tolist()
         asked = [one for one in asked if one.demand is not None]
-        sides = {"constraints": constraints, "required": required, "demands": [one.demand for one in asked]}
-        self.problem_ = self._problem(lists.Z, labels, groups, free, most, **sides)
+        base_varies = offset > 0 and bool(lists.varying[0])
+        sides: dict[str, Any] = {
+            "constraints": self._all_sides(lists, on_columns, constraints),
+            "required": np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, on_columns.required)).tolist(),
+            "demands": [one.demand for one in asked],
+        }
+        self.problem_ = self._problem(lists.Z, labels, groups, taken, base=base_varies, **sides)
+        if offset:
+            starts = [np.eye(1, len(lists.center))[0], *(np.append(0.0, start) for start in starts)]
         self.warm_starts_ = [lists.standardised(w) for w in starts]
         limits, sparse = self.limits or Limits(), self.C > 0 or self.max_nonzeros is not None
         if search != "none" or spread is None or sparse:
@@ -403,35 +394,50 @@ class ExactRanker(Constrained, Scored, Ranker):
             if search != "proof":
                 restarts = {} if search == "quick" else {"restarts": _INNER_RESTARTS}
                 method = ReproducibleSearch(**restarts, proof=False)
-            starts_and_progress: dict[str, Any] = {"warm_starts": self.warm_starts_, "on_progress": on_progress}
+            how: dict[str, Any] = {"warm_starts": self.warm_starts_, "on_progress": on_progress}
             if asked and search == "proof":
                 statistic = RankStatistic.parse(self.statistic)
-                solved = solve_under(self.problem_, method, limits, str(statistic), **starts_and_progress)
-                self.solution_, price = solved
+                self.solution_, price = solve_under(self.problem_, method, limits, str(statistic), **how)
                 mean_of_aucs = statistic.kind.share_of_pairs and groups is not None
                 self._price = price.less(self.problem_.trivial_bound - 1) if mean_of_aucs else price
             else:
-                self.solution_ = solve(self.problem_, method, limits, **starts_and_progress)
+                self.solution_ = solve(self.problem_, method, limits, **how)
             if self.solution_.value == -math.inf:
                 if asked:
                     raise not_met(self.problem_, method, limits, asked, self.solution_)
                 return
             self._choose_weights()
             self.note_ = "; ".join(filter(None, (unused, self.note_)))
-        if spread is not None and free:
-            used = self.solution_.weights != 0 if sparse and self.solution_ is not None else np.ones(lists.Z.shape[1])
-            start, fixed = np.eye(1, lists.Z.shape[1])[0], np.flatnonzero(np.append(0, used[1:]) == 0)
-            # near the base every column in use has a weight, however small
-            nearby = dataclasses.replace(self.problem_, required=())
-            central = None
-            if nearby.feasible(start):
-                central = central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed)
-            if central is not None and nearby.feasible(central):
-                self._set_weights(central)
-            elif search != "none":
-                which = "side constraints" if not asked else "constraints or demands"
-                what = "the base's own order violates the" if central is None else "central weights violate the"
-                self.note_ = f"{what} {which}: the weights are the best, not central"
+        if spread is None or not base_varies:
+            return
+        used = self.solution_.weights != 0 if sparse and self.solution_ is not None else np.ones(lists.Z.shape[1])
+        start, fixed = np.eye(1, lists.Z.shape[1])[0], np.flatnonzero(np.append(0, used[1:]) == 0)
+        # near the base every column in use has a weight, however small
+        nearby = dataclasses.replace(self.problem_, required=())
+        central = None
+        if nearby.feasible(start):
+            central = central_weights(nearby, start, spread, fixed=fixed, seed=limits.seed)
+        if central is not None and nearby.feasible(central):
+            self._set_weights(central)
+        elif search != "none":
+            which = "side constraints" if not asked else "constraints or demands"
+            what = "the base's own order violates the" if central is None else "central weights violate the"
+            self.note_ = f"{what} {which}: the weights are the best, not central"
+
+    def _all_sides(
+        self, lists: TopLists, on_columns: WeightConstraints, given: LinearConstraints | None
+    ) -> LinearConstraints | None:
+        """Return side constraints on the weights of the columns that vary: those given, signs and rows."""
+        offset = len(lists.center) - self.n_features_in_
+        A, b = (np.empty((0, self.n_features_in_)), np.empty(0)) if given is None else (given.A, given.b)
+        if len(rows := on_columns.inequalities):
+            # sums of weights of raw columns that are at least 0, or of points
+            rows = rows if self.integer is not None else rows / lists.scale[offset:]
+            rows = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+            A, b = np.vstack([A, 0.0 - rows]), np.append(b, np.zeros(len(rows)))
+        if offset:  # the weight of a base score is at least 0
+            A, b = np.vstack([-np.eye(1, len(lists.center)), np.pad(A, ((0, 0), (1, 0)))]), np.append(0.0, b)
+        return LinearConstraints(A[:, lists.varying], b) if len(A) else None
 
     def _why_unused(self, on_columns: WeightConstraints, varying: NDArray[np.bool_]) -> str:
         """Return which required columns cannot be used because they do not vary, in words."""
@@ -439,40 +445,42 @@ class ExactRanker(Constrained, Scored, Ranker):
         constant = [str(names[j]) for j in on_columns.required if not varying[j]]
         return f"required columns that do not vary here are not used: {', '.join(constant)}" if constant else ""
 
-    @property
-    def _based(self) -> bool:
-        """Whether the weights correct a base score, which is the first column of the lists."""
-        return self._lists is not None and len(self._lists.center) > self.n_features_in_
-
     def problem_weights(self) -> FloatArray:
         """Return the weights on the scale of `problem_`, after a fit that has found some."""
         assert self._lists is not None
-        return self._lists.standardised(np.append(self.base_weight_, self.coef_) if self._based else self.coef_)
+        based = len(self._lists.center) > self.n_features_in_  # they correct a base score
+        return self._lists.standardised(np.append(self.base_weight_, self.coef_) if based else self.coef_)
 
     def _set_weights(self, weights: FloatArray) -> None:
         assert self._lists is not None
         raw = self._lists.raw(weights)
-        self.base_weight_, self.coef_ = (float(raw[0]), raw[1:]) if self._based else (0.0, raw)
+        based = len(raw) > self.n_features_in_
+        self.base_weight_, self.coef_ = (float(raw[0]), raw[1:]) if based else (0.0, raw)
 
     def _problem(
         self,
         Z: FloatArray,
         labels: FloatArray,
         groups: IntArray | None,
-        free: tuple[int, ...],
-        most: int | None,
+        taken: int,
+        *,
+        base: bool,
         **options: Any,  # noqa: ANN401 (options of any type)
     ) -> RerankProblem:
-        """Return the problem of standardised features, at most so many of them used; those of `free` have no price."""
+        """Return the problem of standardised features, of which a `base` score, the first, has no price."""
         statistic, margin = RankStatistic.parse(self.statistic), self.margin * (self.integer or 1)
         options |= {"C": self.C, "margin": margin, "ties": self.ties, "integer": self.integer}
-        if free and (self.C > 0 or most is not None):
-            options["free"] = free
-        if most is not None and Z.shape[1] > len(free):
-            options["max_nonzeros"] = min(most, Z.shape[1] - len(free))
+        if base and (self.C > 0 or self.max_nonzeros is not None):
+            options["free"] = (0,)
+        if self.max_nonzeros is not None and Z.shape[1] > base:
+            options["max_nonzeros"] = min(self.max_nonzeros - taken, Z.shape[1] - base)
         if statistic.kind.share_of_pairs and groups is not None:
             # AUC is the rank sum by the number of pairs, less a constant
-            return RerankProblem(Z, _shares_of_pairs(labels, groups), "wrs", qid=groups, gain="linear", **options)
+            positives = np.bincount(groups, labels)
+            pairs = positives * (np.bincount(groups) - positives)
+            shares = labels / np.maximum(pairs[groups], 1) / np.count_nonzero(pairs)
+            shares = np.where(pairs[groups] > 0, shares, 0.0)
+            return RerankProblem(Z, shares, "wrs", qid=groups, gain="linear", **options)
         options |= {"gain": self.gain, "normalize": bool(self.normalize) and not statistic.kind.share_of_pairs}
         return RerankProblem(Z, labels, statistic, qid=groups, **options)
 
@@ -540,13 +548,19 @@ class TopLists:
         by round numbers near their deviations, and yes/no features by 1. Raises ValueError for a column that varies so
         little that its weight would not be finite.
         """
-        center = X.mean(axis=0)
-        centered = X - center if queries is None else X - _means(X, queries)
+        center = means = X.mean(axis=0)
+        first = X[:1]
+        if queries is not None:  # the mean of equal rows is exact
+            _, at, number = np.unique(queries, return_index=True, return_inverse=True)
+            rest = np.zeros_like(X[at])
+            np.add.at(rest, number, X - X[at][number])
+            first, means = X[at][number], (X[at] + rest / np.bincount(number)[:, None])[number]
+        centered = X - means
         # in units of the largest entry, for squares of 1e-200 would be 0
         reach = np.max(np.abs(centered), axis=0)
         unit = np.where(reach > 0, reach, 1.0)
         deviation = np.sqrt(np.mean((centered / unit) ** 2, axis=0)) * unit
-        varying = (_first_rows(X, queries) != X).any(axis=0)  # the mean of a constant column may be rounded
+        varying = (first != X).any(axis=0)  # the mean of a constant column may be rounded
         if (small := deviation[varying & (deviation < _LEAST_DEVIATION)]).size:
             rule = f"must have a deviation of at least {_LEAST_DEVIATION:g}, for weights that are finite"
             raise ValueError(f"X: a column that varies {rule}, got {small[0]:g}: multiply it, or leave it out")
@@ -584,43 +598,3 @@ def round_number(size: float) -> float:
     exponent = math.floor(math.log10(size))
     nearby = [float(f"{digit}e{power}") for power in (exponent, exponent + 1) for digit in (1, 2, 5)]
     return min(nearby, key=lambda number: abs(math.log(number / size)))
-
-
-def _first_rows(X: FloatArray, queries: IntArray | None) -> FloatArray:
-    if queries is None:
-        return X[:1]
-    _, first, group = np.unique(queries, return_index=True, return_inverse=True)
-    return X[first[group]]
-
-
-def _means(X: FloatArray, queries: IntArray) -> FloatArray:
-    """Return, for each row, the mean of its query's rows, exact where these are equal."""
-    _, group = np.unique(queries, return_inverse=True)
-    base = X[np.unique(group, return_index=True)[1]]
-    rest = np.zeros_like(base)
-    np.add.at(rest, group, X - base[group])
-    return (base + rest / np.bincount(group)[:, None])[group]
-
-
-def _joined(constraints: LinearConstraints | None, A: FloatArray) -> LinearConstraints:
-    """Return side constraints together with ``A w <= 0``."""
-    b = np.zeros(len(A))
-    if constraints is None:
-        return LinearConstraints(A, b)
-    return LinearConstraints(np.vstack([constraints.A, A]), np.append(constraints.b, b))
-
-
-def _with_base(constraints: LinearConstraints | None, columns: int) -> LinearConstraints:
-    """Return side constraints for so many weights whose first is that of a base score, at least 0."""
-    A, b = -np.eye(1, columns), np.zeros(1)
-    if constraints is not None:
-        A = np.vstack([A, np.column_stack([np.zeros(len(constraints.A)), constraints.A])])
-        b = np.append(b, constraints.b)
-    return LinearConstraints(A, b)
-
-
-def _shares_of_pairs(labels: FloatArray, groups: IntArray) -> FloatArray:
-    """Return, for each positive, 1 / (pairs in its list * lists with a pair)."""
-    positives = np.bincount(groups, labels)
-    pairs = positives * (np.bincount(groups) - positives)
-    return np.where(pairs[groups] > 0, labels / np.maximum(pairs[groups], 1) / np.count_nonzero(pairs), 0.0)

@@ -98,8 +98,8 @@ def column_names(X: Table) -> list[str] | None:
 def columns_by_name(X: Table, names: Sequence[str], *, missing: bool = False) -> Features:
     """Return the columns of a frame that have these names, (n, d): float32 where that is their common type.
 
-    A column may hold numbers as text, and with `missing` values may be missing or infinite. Raises ValueError for a
-    column that is not there or holds something else.
+    A column may hold numbers as text, and with `missing` values may be missing or infinite; else a ValueError says what
+    is wrong.
     """
     frame = narwhals.from_native(X, eager_only=True)
     if absent := [name for name in names if name not in frame.columns]:

@@ -1,14 +1,12 @@
-"""Two stages: a base ranker for the whole list, the exact engine for its top.
+"""Two stages: a base ranker for the whole list, the exact engine for its top (Rudin & Wang 2018, section 2.1).
 
 *Training.* The base ranker f_0 is fitted to all rows, each list is cut at its own K-th largest base score, and the
 exact stage finds the linear weights with the largest rank statistic, summed over the tops of the lists. *Prediction.*
-Items at or above the cut are ordered by the exact stage and stand above the others, which keep the order of f_0.
+Items at or above the cut, all that tie with the K-th among them, are ordered by the exact stage and stand above the
+others, which keep the order of f_0.
 
 After a fit on one list the cut is its threshold, which holds for any list. After a fit with a `qid` it is the K-th
-score of each query, so that the score of an item depends on the other items of its query. All items whose base score
-ties with the K-th are reranked.
-
-Source: Rudin & Wang (2018), section 2.1.
+score of each query, so that the score of an item depends on the other items of its query.
 """
 
 from __future__ import annotations
@@ -44,12 +42,11 @@ from ltr.rankers.baselines import ScoreColumn
 from ltr.rankers.choice import (
     BASE,
     CORRECTIONS,
-    FOLDS,
     Choice,
     Fold,
     PartScores,
-    Shared,
     compare,
+    computed_once,
     folds_of,
     side_by_side,
 )
@@ -89,8 +86,8 @@ class TwoStageRanker(Ranker):
     """Rank by any base ranker, and the top K of its list exactly.
 
     Items below the threshold have their base score; the exact score s of the others enters as ``threshold + 2 + s`` for
-    s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries the threshold is that of the row's query,
-    and scores of different queries are not comparable. After a fit on one list a `qid` changes no score.
+    s >= 0 and ``threshold + 1 + 1 / (1 - s)`` below. After a fit on queries scores of different queries are not
+    comparable; after one on a single list a `qid` changes no score.
 
     Args:
         base: ``"auto"`` for an `AutoRanker`, a name that `make_ranker` takes, or any estimator, of which a clone is
@@ -102,29 +99,27 @@ class TwoStageRanker(Ranker):
             lists, and the base order is kept only where it meets them.
         top_k: items of each list to rerank, >= 2; None and any K beyond a list's length take all of it.
         choose: whether to compare, on inner splits of the training data, the base's order alone and corrections of it
-            (`base_score`) that are held near the base to several degrees, and to keep the base unless a correction is
-            expected to do better on new lists (`ltr.rankers.choice`).
-        base_score: whether the exact stage corrects the base score, ``w_0 * base score + w·x`` with w_0 >= 0, instead
-            of replacing it by w·x. The weight w_0 costs no price and does not count for ``max_nonzeros``. The base
-            scores of the training rows are out of fold.
+            that are held near the base to several degrees, and to keep the base unless a correction is expected to do
+            better on new lists (`ltr.rankers.choice`).
+        base_score: whether the exact stage corrects the base score, ``w_0 * base score + w·x`` with w_0 >= 0, which
+            costs no price and does not count for ``max_nonzeros``, instead of replacing it by w·x. The base scores of
+            the training rows are out of fold.
         spread: standard deviation of the prior that holds the weights near the base's own order: the weights are then
             the central ones (`ltr.exact.central`) in place of the best on the training lists. None for the best.
 
     Attributes:
         base_, exact_: the fitted base ranker, an `EstimatorRanker` for an estimator of another library, and the
             `ExactRanker` fitted to the tops.
-        threshold_: base score from which items are reranked; None after a fit on queries, each of which has its own.
+        threshold_: base score from which items are reranked; None after a fit on queries.
         coef_: the exact stage's weights on the raw features, (d,); None where the base ranking is kept, because the top
             has nothing to order or no weights are known to satisfy the side constraints.
-        solution_, problem_: those of the exact stage; None where it had nothing to order, and after `load`.
-        base_weight_: weight of the base score, 0 without `base_score` and `choose`.
+        solution_, problem_, note_, base_weight_: those of the exact stage.
         choice_: the `Choice` with what to expect on new lists; None without `choose`, and where the base order does not
             meet the demands, which leaves no choice.
         demands_: the `DemandOutcome`, by base scores out of fold where those are known; None without any, and after
             `load`.
         list_scores_: base scores of the rows of the fit by which the lists were cut, (n,), out of fold where those are
             known, NaN for rows that were left out; None in copies and pickles, and after `load`.
-        note_: what the fit did other than usual; empty if nothing.
 
     Examples:
         >>> from sklearn.datasets import load_breast_cancer
@@ -179,9 +174,9 @@ class TwoStageRanker(Ranker):
         exact stage, and for the gains by which `choose` decides.
 
         Args:
-            base_is_fitted: whether to take the base ranker object as it is, without a clone and a fit. Scores out of
-                fold, which `base_score` and `choose` need, still come from clones that are fitted to parts of the rows.
-                A `TreesRanker` cannot be fitted again: it must not have seen these rows.
+            base_is_fitted: whether to take the base ranker object as it is. Scores out of fold, which `base_score` and
+                `choose` need, still come from clones that are fitted to parts of the rows. A `TreesRanker` cannot be
+                fitted again: it must not have seen these rows.
             inner: results of inner splits by name, of an earlier fit that was interrupted: what is in it is not
                 computed again, and what is computed is put into it.
             on_choice: called with the number of inner splits that are done and of all.
@@ -209,7 +204,13 @@ class TwoStageRanker(Ranker):
             training = dataclasses.replace(training, known=scores)
         else:
             scores = self.base_._scores_among(features, self._names, lists)
-        self._check_order_of_base(scores, lists)
+        if self.top_k is not None and labels_agree(scores, lists):
+            of = "" if lists is None else " of each query"
+            raise ValueError(
+                f"base must order the rows, but {self.base_._class_name} gives all rows{of} the same score, so that "
+                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
+                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
+            )
         if (own := self._weights_of_base) is not None:
             starts.insert(0, own)
         self.choice_: Choice | None = None
@@ -217,7 +218,7 @@ class TwoStageRanker(Ranker):
         spread, fitted = self.spread, scores
         training, similar = training.with_similar() if self.choose else (training, None)
         if self.choose or self.base_score:
-            scores = self._out_of_fold(fitted, training, seed)
+            scores = self._out_of_fold(fitted, training, folds_of(training, seed, 2), seed)
         known = ~np.isnan(scores)
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
@@ -230,7 +231,7 @@ class TwoStageRanker(Ranker):
             training, scores = training.take(known), scores[known]
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
-        used = used_columns(self.base_, features.shape[1], self._names)
+        used = used_columns(self.base_, self._names)
         given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
         given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
         self._fit_stage(exact, scores, training, used, **given_to_search)
@@ -274,8 +275,7 @@ class TwoStageRanker(Ranker):
             return
         if self._exact_stage().integer is not None:  # rows bind points in units of the exact stage, not fitted yet
             on_columns = dataclasses.replace(on_columns, rows=on_columns.rows[:0])
-        columns = self.n_features_in_, self._names
-        refuse_violated(self.base_, on_columns, f"base: {self._first_name}", _OTHER_BASE, columns)
+        refuse_violated(self.base_, on_columns, f"base: {self._first_name}", _OTHER_BASE, within=self)
         if isinstance(self.base_, ScoreColumn) and on_columns.required and not (self.choose or self.base_score):
             told = "the exact stage, which replaces the base score at the top, cannot use its column"
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
@@ -309,15 +309,6 @@ class TwoStageRanker(Ranker):
         if (base._names is None or self._names is None) and isinstance(self.base, BaseEstimator):
             validate_data(self.base, X, reset=False, skip_check_array=True)
         return base
-
-    def _check_order_of_base(self, scores: FloatArray, lists: IntArray | None) -> None:
-        if self.top_k is not None and labels_agree(scores, lists):
-            of = "" if lists is None else " of each query"
-            raise ValueError(
-                f"base must order the rows, but {self.base_._class_name} gives all rows{of} the same score, so that "
-                "all of them would be at the top: it has learnt nothing from these features. Take another base or "
-                'other options of it, or rerank full lists, which needs no order (top_k=None, in a config "full")'
-            )
 
     def _checked_stage(self) -> ExactRanker:
         """Check all parameters; return the exact stage, not yet fitted."""
@@ -381,27 +372,28 @@ class TwoStageRanker(Ranker):
             refuse_settled(on_top, f"Rerank more rows (top_k): the first {needed}{each}, or better twice as many")
         refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
-        taken = 0
-        if (
-            used is not None
-            and (on_columns := self._weight_constraints()) is not None
-            and on_columns.max_nonzeros is not None
-        ):
+        bound, taken = self._weight_constraints(), 0
+        if used is not None and bound is not None and bound.max_nonzeros is not None:
             taken = int(isinstance(self.base_, ScoreColumn))
-            unused = ~used if taken == 0 else np.full(len(used), on_columns.max_nonzeros == 1)
+            unused = ~used if taken == 0 else np.full(len(used), bound.max_nonzeros == 1)
             tops = tops.without((np.flatnonzero(unused) + (self.choose or self.base_score)).tolist())
         exact._find(tops, top_labels, top_lists, taken=taken, asked=on_top, **options)
         if exact.coef_ is None:
-            nothing = "max_nonzeros leaves the exact stage no column"
-            why = nothing if taken == exact.max_nonzeros else _why_nothing(exact, top_labels, top_lists)
+            what, each = (f"the top {len(top_labels)}", "") if lists is None else ("the tops of the queries", " each")
+            why = f"{what} do not differ in any feature{each}"
+            if taken == exact.max_nonzeros:
+                why = "max_nonzeros leaves the exact stage no column"
+            elif exact.solution_ is not None:
+                why = "no weights are known to satisfy the side constraints"
+            elif labels_agree(top_labels, top_lists):
+                why = f"{what} hold a single {'class' if lists is None else 'label each'}"
             exact.note_ = f"{why}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, seed: int, repeats: int = 2) -> FloatArray:
+    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, folds: Sequence[Fold], seed: int) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base."""
         if training.known is not None:
             return training.known
-        folds = folds_of(training, seed, repeats) if self._learns_base else []
-        if not folds:
+        if not (folds and self._learns_base):
             return scores
         total, times = np.zeros((2, len(scores)))
         for fold in folds:
@@ -420,12 +412,12 @@ class TwoStageRanker(Ranker):
     def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
         """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
-            used = used_columns(self.base_, training.features.shape[1], self._names)
+            used = used_columns(self.base_, self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
         part = training.take(seen)
         base = self._fit_base(part, part.lists, seed) if self._learns_base else self.base_
         scores = base._scores_among(training.features, self._names, training.lists)
-        return PartScores.of(scores, seen, used_columns(base, training.features.shape[1], self._names))
+        return PartScores.of(scores, seen, used_columns(base, self._names))
 
     def _compare(
         self,
@@ -436,26 +428,24 @@ class TwoStageRanker(Ranker):
         on_choice: Callable[[int, int], None] | None,
     ) -> Choice:
         """Compare the base and corrections of several spreads on inner splits, see `ltr.rankers.choice`."""
-        splits = self._inner_splits(training, seed)
-        if not splits and training.times is not None:
-            raise ValueError(
-                "choose needs two moments at least, the first of them with two different labels in a list, use "
-                "choose=False"
-            )
-        if not splits:
-            raise ValueError(f"choose needs at least {training.fewest} to split, use choose=False")
+        folds = folds_of(training, seed * 1_000)
+        if not folds:
+            moments = "two moments at least, the first of them with two different labels in a list,"
+            fewest = f"at least {training.fewest} to split," if training.times is None else moments
+            raise ValueError(f"choose needs {fewest} use choose=False")
+        # before the first block of times that is held out no base score is known
+        known_before = training.times is None or len(folds) == 1 or not self._learns_base
+        splits = folds if known_before else folds[1:]
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        folds = {fold.name: fold for fold in folds_of(training, seed * 1_000)}
+        rows_of = {fold.name: fold.train for fold in folds}
 
-        def fit_without(names: tuple[str, ...]) -> PartScores:
-            return self._fit_part(training, common([folds[name].train for name in names]), seed)
-
-        # with times, the base before a block scores that block for all later ones, too
-        without = Shared(fit_without, 2 if training.times is None else FOLDS)
+        @computed_once
+        def without(names: tuple[str, ...]) -> PartScores:
+            return self._fit_part(training, common([rows_of[name] for name in names]), seed)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
-            others = [fold for fold in folds.values() if fold.repeat == split.repeat and fold.name != split.name]
+            others = [fold for fold in folds if fold.repeat == split.repeat and fold.name != split.name]
             return split.name, rank_held_out(self, training, split, others, without, constraints, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
@@ -467,16 +457,9 @@ class TwoStageRanker(Ranker):
             done += 1
             if on_choice is not None:
                 on_choice(done, len(splits))
-        names = [BASE, *CORRECTIONS]
-        linear = self._weights_of_base is not None
-        measure = self._measure()
-        gains, deviations = compare(results, splits, names, training, measure, seed)
+        measure, linear = self._measure(), self._weights_of_base is not None
+        gains, deviations = compare(results, splits, [BASE, *CORRECTIONS], training, measure, seed)
         return Choice.by_rule(gains, deviations, str(measure[0]), linear=linear)
-
-    def _inner_splits(self, training: LabelledRows, seed: int) -> list[Fold]:
-        """Return the folds on which candidates are compared: with times, not those before which no score is known."""
-        folds = folds_of(training, seed * 1_000)
-        return folds[1:] if training.times is not None and len(folds) > 1 and self._learns_base else folds
 
     def _explain_choice(self) -> None:
         """Complete the choice by what was found on the list itself; leave the base's order alone where that is best."""
@@ -524,12 +507,8 @@ class TwoStageRanker(Ranker):
     @property
     def _weights_of_base(self) -> FloatArray | None:
         """The weights of a linear base, (d,), to start the exact stage from; None where it has none."""
-        places, own = self.base_._places(self._names), self.base_.linear_weights
-        if own is None or places is None:
-            return own
-        weights = np.zeros(self.n_features_in_)
-        weights[places] = own
-        return weights
+        own = self.base_.linear_weights
+        return None if own is None else self.base_._among(own, self._names)
 
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
@@ -542,8 +521,8 @@ class TwoStageRanker(Ranker):
         if not hasattr(self, "exact_"):
             raise ValueError("recentred needs a fitted ranker: call fit first")
         exact = self.exact_.recentred(norm)
-        moved = TwoStageRanker(self.base, ExactRanker(**exact.get_params(deep=False)), self.top_k, choose=False)
-        moved.__dict__.update({**vars(self), "exact": moved.exact, "exact_": exact, "calibration_": None})
+        moved, stage = TwoStageRanker(), ExactRanker(**exact.get_params(deep=False))
+        moved.__dict__.update({**vars(self), "exact": stage, "exact_": exact, "calibration_": None})
         return moved
 
     def to_torch(self) -> nn.Module:
@@ -644,8 +623,7 @@ class TwoStageRanker(Ranker):
         scores, cuts, queries = self._first_stage(features, qid)
         return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
 
-    def _held_out_scores(self, *given: Any) -> FloatArray:  # noqa: ANN401 (those of every ranker)
-        return held_out_scores(self, *given)
+    _held_out_scores = held_out_scores
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         return self._placed_in(graph, columns)[0]
@@ -676,13 +654,10 @@ class TwoStageRanker(Ranker):
         queries = np.unique(rows["query"], return_inverse=True)[1] if "query" in rows else None
         scores = self._first_stage(features, queries)[0]
         seen, reranked = values.assign(**{BASE_SCORE: scores}), (rows["stage"] == "reranked").to_numpy()
-        places, base, note = self.base_._places(self._names), None, ""
-        parts = self.base_._parts(features if places is None else features[:, places])
-        if parts is not None and places is not None:
-            own, parts = parts, np.zeros_like(features)
-            parts[:, places] = own
+        base, note = None, ""
+        parts = self.base_._parts(doubles(self.base_._own_columns(features, self._names)))
         if parts is not None:
-            base = frame = summed(values, parts, scores)
+            base = frame = summed(values, self.base_._among(parts, self._names), scores)
         else:
             known = f"that of a {self.base_._class_name} is not known to be a sum over columns"
             note = f"the base score is not decomposed: {known}"
@@ -730,15 +705,6 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
     sizes = range(2, longest + 1)
     found = bisect.bisect_left(sizes, True, key=enough)
     return sizes[found] if found < len(sizes) else None
-
-
-def _why_nothing(exact: ExactRanker, labels: FloatArray, groups: IntArray | None) -> str:
-    if exact.solution_ is not None:
-        return "no weights are known to satisfy the side constraints"
-    tops, one = (f"the top {len(labels)}", "class") if groups is None else ("the tops of the queries", "label each")
-    if labels_agree(labels, groups):
-        return f"{tops} hold a single {one}"
-    return f"{tops} do not differ in any feature" + ("" if groups is None else " each")
 
 
 def _routes(base: Estimator) -> bool:

@@ -59,37 +59,32 @@ def rank_held_out(
     return found
 
 
-def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, parts: IntArray) -> FloatArray:
+def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, folds: Sequence[Fold]) -> FloatArray:
     """Return merged scores of rows by clones that have not seen them and correct the base to the same degree.
 
     Their base and exact scores are put on the scales of this ranker's, and then merged as in a prediction.
     """
     features, lists = rows.features, rows.lists
-    if (known := ranker._known_out_of_fold) is not None and len(known) == len(parts):
+    if (known := ranker._known_out_of_fold) is not None and len(known) == len(rows.labels):
         return ranker._merged(known, ranker._cuts(known, lists), features, lists)
     own = ranker.base_._scores_among(features, ranker._names, lists)
     if ranker.coef_ is None:
-        scores = own.copy()
-        for part in range(parts.max() + 1):
-            found = ranker._fit_part(rows, np.flatnonzero(parts != part), 0).on_the_scale_of(own)
-            scores[parts == part] = found[parts == part]
-        return scores if ranker._learns_base else own
+        return ranker._out_of_fold(own, rows, folds, 0)
     base, exact = np.empty(len(own)), np.empty(len(own))
+    every = np.ones(len(own), dtype=np.bool_)
     top = own >= ranker._cuts(own, lists)
-    top = top if top.any() else np.ones(len(own), dtype=np.bool_)
+    top = top if top.any() else every
     exact_own = ranker.exact_._scores_at(features, own, top)[top]
-    for part in range(parts.max() + 1):
-        seen, held = parts != part, parts == part
+    for fold in folds:
+        seen, held = np.isin(np.arange(len(own)), fold.train), fold.held
         other = _like_this(ranker, float(seen.mean()) if lists is None else 1.0)
-        at = np.flatnonzero(seen)
-        fit_to(other, _safe_indexing(table, at), rows.take(at), base_is_fitted=not ranker._learns_base)
+        part = _safe_indexing(table, fold.train), rows.take(fold.train)
+        fit_to(other, *part, base_is_fitted=not ranker._learns_base)
         found = other.base_._scores_among(features, ranker._names, lists)
         base[held] = (PartScores.of(found, seen).on_the_scale_of(own) if ranker._learns_base else found)[held]
-        every = np.ones(len(own), dtype=np.bool_)
         placed = np.zeros(len(own)) if other.coef_ is None else other.exact_._scores_at(features, found, every)
         top = seen & (found >= other._cuts(found, lists))
-        moved = PartScores.of(placed, top if top.any() else seen)
-        exact[held] = moved.on_the_scale_of(exact_own)[held]
+        exact[held] = PartScores.of(placed, top if top.any() else seen).on_the_scale_of(exact_own)[held]
     return ranker._lifted(base, ranker._cuts(base, lists), exact, lists)
 
 
@@ -104,7 +99,7 @@ def cross_fitted(ranker: TwoStageRanker, training: LabelledRows, given: GivenDem
     cuts = ranker._cuts(scores, lists)
     own = ranker.exact_._scores_at(training.features, scores, known & (scores >= cuts))[known & (scores >= cuts)]
     exact = PartScores.of(scores, known).on_the_scale_of(own)
-    used = used_columns(ranker.base_, training.features.shape[1], ranker._names)
+    used = used_columns(ranker.base_, ranker._names)
     for fold in folds_of(training, seed * 1_000, 1):
         seen = fold.train[known[fold.train]]
         share, learnt = len(seen) / int(known.sum()) if lists is None else 1.0, training.take(seen)

@@ -8,7 +8,7 @@ from ltr.data import DataError, similar_rows
 from ltr.exact import Limits
 from ltr.fitting import held_out
 from ltr.rankers import ExactRanker, SurrogateRanker, TwoStageRanker
-from ltr.rankers.choice import FOLDS, parts_of
+from ltr.rankers.choice import FOLDS, folds_of
 from ltr.rankers.inputs import LabelledRows
 from trainers.config import parse_config
 from trainers.task.data import inner_splits, read_source, split_of
@@ -24,6 +24,13 @@ def _patients(similar, seed=0, count=40, visits=5):
     return X + 0.02 * rng.normal(size=X.shape), (rng.random(count) < 0.4)[patient].astype(int), patient
 
 
+def _parts(rows, seed):
+    parts = np.full(len(rows.labels), -1)
+    for part, fold in enumerate(folds_of(rows, seed, 1)):
+        parts[fold.held] = part
+    return parts
+
+
 def _divided(parts, groups):
     return [group for group in np.unique(groups) if len(set(parts[groups == group])) > 1]
 
@@ -31,7 +38,7 @@ def _divided(parts, groups):
 def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_labels():
     _, y, patient = _patients(similar=False)
     for seed in range(5):
-        parts = parts_of(LabelledRows(None, y, None, patient), seed)
+        parts = _parts(LabelledRows(None, y, None, patient), seed)
         assert not _divided(parts, patient)
         positives = np.bincount(parts, y) / 5
         assert positives.max() - positives.min() <= 1
@@ -40,7 +47,7 @@ def test_parts_and_rows_to_validate_by_take_whole_groups_with_equal_shares_of_la
         assert y[held].mean() == pytest.approx(y.mean(), abs=0.08)
     queries = np.arange(200) // 2  # of which a patient has several, or parts
     patients = queries // 5
-    assert not _divided(parts_of(LabelledRows(None, y, queries, patients), 0), patients)
+    assert not _divided(_parts(LabelledRows(None, y, queries, patients), 0), patients)
     assert not _divided(held_out(y, queries, patients, 0.3, 0), patients)
 
 

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
 from ltr.rankers import Choice, ExactRanker, ScoreColumn, TwoStageRanker
-from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, parts_of, places
+from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, places
 from ltr.rankers.inputs import LabelledRows
 from ltr.statistics import RankStatistic
 from tests.rankers.travelling import reloaded
@@ -39,19 +39,14 @@ def _data(n=240, signal=1.5, seed=0, known=1.0):
 
 
 def test_parts_have_equal_shares_of_labels_or_whole_queries():
-    y = np.arange(60) % 3 == 0
-    for seed in (1, 2**32 + 1):
-        parts = parts_of(LabelledRows(None, y), seed)
-        assert np.bincount(parts).tolist() == [12] * FOLDS
-        assert np.bincount(parts, y).tolist() == [4] * FOLDS
-    groups = np.arange(60) // 6
-    parts = parts_of(LabelledRows(None, y, groups), seed=1)
-    assert sorted(set(zip(parts.tolist(), groups.tolist(), strict=True))) == sorted(
-        zip(parts[::6].tolist(), range(10), strict=True)
-    )
-    assert np.bincount(parts).tolist() == [12] * FOLDS
-    assert parts_of(LabelledRows(None, np.arange(10) == 0), seed=0) is None
-    assert parts_of(LabelledRows(None, y, np.zeros(60, dtype=int)), seed=0) is None
+    y, groups = np.arange(60) % 3 == 0, np.arange(60) // 6
+    for seed, lists in ((1, None), (2**32 + 1, None), (1, groups)):
+        held = [fold.held for fold in folds_of(LabelledRows(None, y, lists), seed, 1)]
+        assert list(map(len, held)) == [12] * FOLDS
+        assert lists is not None or [y[rows].sum() for rows in held] == [4] * FOLDS
+        assert lists is None or all((np.bincount(groups[rows]) % 6 == 0).all() for rows in held)
+    assert folds_of(LabelledRows(None, np.arange(10) == 0), seed=0) == []
+    assert folds_of(LabelledRows(None, y, np.zeros(60, dtype=int)), seed=0) == []
 
 
 def test_inner_splits_hold_out_every_row_once_a_repeat(two_repeats):
