@@ -375,9 +375,8 @@ class RankStatistic:
             "treatments": ("uplift_labels(outcome, treatment)", "auuc"),
         }
         given, fitting = words[kind]
-        raise ValueError(
-            f"statistic {self} takes {words[self.kind.labels][0]}, got {given}, for which there is {fitting}"
-        )
+        takes = words[self.kind.labels][0]
+        raise ValueError(f"statistic {self} takes {takes}, got {given}, for which there is {fitting}")
 
     def check_linear(self) -> None:
         """Raise ValueError for a statistic without weights of ranks, such as ``ap``, which nothing maximises."""

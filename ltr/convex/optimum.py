@@ -30,7 +30,7 @@ from ltr.checks import check_number, doubles
 from ltr.convex.newton import FloatArray, Objective, Pairs, floor, minimise, radius_of, without_idle_part
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
-from ltr.losses.functions import HINGE, Hinge, PairFunction, SmoothedHinge
+from ltr.losses.functions import HINGE, PairFunction, SmoothedHinge
 
 PAIR_LIMIT = 4_000_000
 """Largest number of positive-negative pairs: matrices of that size are kept in memory."""
@@ -121,7 +121,7 @@ def certified_optimum(
             "towards its infimum as the weights grow; use l2 > 0"
         )
     objective = Objective(design, function, penalty, p)
-    if isinstance(function, Hinge) and p == 1:
+    if function is HINGE and p == 1:
         w, lower, method = hinge_optimum(design, penalty)
     else:
         w = minimise(objective, np.zeros(penalty.size))

@@ -41,7 +41,7 @@ from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
 from ltr.fitting.validation import Validation
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
-from ltr.losses.functions import Hinge
+from ltr.losses.functions import HINGE
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps", "early_stop"]
 """Why a fit ended, see `Fit`; empty until then."""
@@ -181,7 +181,7 @@ class Fit:
         self._widened = 0
         self._evaluations = 0
         self._halved: list[int] = []  # steps after which the learning rate was halved
-        if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
+        if isinstance(loss, PairwiseLoss) and loss.function is HINGE and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
             weights = labelled.weight, labelled.list_weight
             self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)

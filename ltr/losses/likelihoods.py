@@ -17,7 +17,7 @@ from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction
 from ltr.losses.functions import LOGISTIC
-from ltr.losses.operators import list_loss
+from ltr.losses.operators import Lengths, list_loss
 from ltr.native import ListLoss
 
 _LARGE = 1000.0  # larger scores lose digits that sums of exponentials need
@@ -93,7 +93,7 @@ class ListNetLoss(RankingLoss):
         check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the items."""
         return list_loss("list_net", temperature=self.temperature)
 
@@ -135,7 +135,7 @@ class KLLoss(ListNetLoss):
 
     key = "kl"
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return None: a difference of ListNet and an entropy would lose the digits of a small divergence."""
         return None
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -33,13 +34,10 @@ from ltr.losses.functions import (
     HINGE,
     LOGISTIC,
     SQUARED_HINGE,
-    Formula,
-    Hinge,
-    Logistic,
     PairFunction,
-    SquaredHinge,
+    derivative_of,
 )
-from ltr.losses.operators import TIMES, list_loss
+from ltr.losses.operators import TIMES, Lengths, list_loss
 from ltr.losses.pairs import PairLoss, Part, comparable_pairs, two_classes
 from ltr.losses.transforms import Plan, TwoClasses, pair_sums, transform
 from ltr.native import ListLoss
@@ -49,7 +47,7 @@ InnerName = Literal["exponential", "logistic"]
 
 _INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
-_COMPILED: dict[type, str] = {Logistic: "ranknet", Hinge: "hinge", SquaredHinge: "squared_hinge"}
+_COMPILED = ((LOGISTIC, "ranknet"), (HINGE, "hinge"), (SQUARED_HINGE, "squared_hinge"))
 """The compiled mean or sum of a pair function."""
 _TINY = 1e-300  # smaller than any inner sum that matters
 _FAR = 2.0**900  # differences above this may have sums outside the floating point range
@@ -84,17 +82,17 @@ class PairwiseLoss(PairLoss):
         """Whether sums over the pairs of long lists are known that take near-linear time."""
         return self.function is not None and self.function.has("plan")
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs of short lists, or None if the pair function has none."""
-        name = _COMPILED.get(type(self.function))
-        visits = name is not None and self.has_few_pairs(longest, pairs, times=TIMES)
-        return list_loss(name, mean=self.pairs == "mean") if visits else None
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
+        """Return the compiled pass over the pairs of short lists, or None if the pair function has none.
 
-    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled near-linear sums of the logistic function, else what visits the pairs of short lists."""
-        if type(self.function) is Logistic:
-            return list_loss("ranknet", mean=self.pairs == "mean")
-        return self.native(longest, pairs, equal=equal, weighted=weighted)
+        Derivatives of the logistic function have near-linear sums there.
+        """
+        name = next((name for function, name in _COMPILED if function is self.function), None)
+        if name is None:
+            return None
+        near_linear = derivatives and name == "ranknet"
+        visits = near_linear or self.has_few_pairs(lists.longest, lists.pairs, times=TIMES)
+        return list_loss(name, mean=self.pairs == "mean") if visits else None
 
     def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs: if lists are short, or if there is no other way."""
@@ -118,10 +116,11 @@ class PairwiseLoss(PairLoss):
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes and second derivatives, of which negative ones count as 0."""
-        function = self.function or Formula(self.pair_function)
-        if not self.near_linear:
+        function = self.function
+        if function is None or not self.near_linear:
+            of = function.derivative if function is not None else partial(derivative_of, self.pair_function)
             difference, share, unit = self._shares(lists)
-            first, second = (share * function.derivative(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
+            first, second = (share * of(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
             factor = 1.0 if unit is None or self.pairs == "mean" else unit[:, None] ** 2
             slopes, curvatures = first.sum(-1) - first.sum(-2), (second.sum(-1) + second.sum(-2)).clamp(min=0.0)
             return slopes * factor, curvatures * factor
@@ -229,7 +228,7 @@ class PairwiseExponentialLoss(PairwiseLoss):
     function = EXPONENTIAL
     near_linear = True
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the items."""
         return list_loss("exponential", mean=self.pairs == "mean")
 
@@ -345,9 +344,9 @@ class PNormPushLoss(PairLoss):
         """The inner pair function."""
         return _INNER[self.inner]
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the pairs of short lists, or over the items for the exponential."""
-        if self.function is not EXPONENTIAL and not self.has_few_pairs(longest, pairs, times=TIMES):
+        if self.function is not EXPONENTIAL and not self.has_few_pairs(lists.longest, lists.pairs, times=TIMES):
             return None
         return list_loss(f"{self.inner}_push", mean=self.pairs == "mean", power=self.p)
 

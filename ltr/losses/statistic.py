@@ -20,7 +20,7 @@ from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.derivatives import derivatives
 from ltr.losses.functions import LOGISTIC
-from ltr.losses.operators import TIMES, statistic_loss
+from ltr.losses.operators import TIMES, Lengths, statistic_loss
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
 from ltr.native import ListLoss
@@ -50,20 +50,25 @@ class _StatisticLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
-        self._check_weighted(lists.weight is not None)
+        self._check_unweighted(lists.weight is not None)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
-    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled form that has the derivatives of the loss, if not its values; items have no weights."""
-        self._check_weighted(weighted)
-        return self.native(longest, pairs, equal=equal, weighted=weighted)
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
+        """Return the compiled pass over the pairs; None for weights of items, which `list_values` refuses."""
+        if lists.weighted and not derivatives:
+            return None
+        self._check_unweighted(lists.weighted)
+        return self._compiled(lists)
 
-    def _check_weighted(self, weighted: bool) -> None:
+    def _check_unweighted(self, weighted: bool) -> None:
         if weighted:
             raise ValueError(
                 f"{self.key} takes no weights of items, because positions count items: weight whole lists, or take a "
                 "pairwise loss, such as ranknet"
             )
+
+    @abc.abstractmethod
+    def _compiled(self, lists: Lengths) -> ListLoss | None: ...
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
@@ -145,13 +150,10 @@ class SmoothStatisticLoss(_StatisticLoss):
         check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs of short lists."""
-        if weighted or not self.has_few_pairs(longest, pairs, times=TIMES):
+    def _compiled(self, lists: Lengths) -> ListLoss | None:
+        if not self.has_few_pairs(lists.longest, lists.pairs, times=TIMES):
             return None
-        return statistic_loss(
-            "smooth", self.pairs == "mean", self.statistic, self.gain, longest, equal, self.temperature
-        )
+        return statistic_loss("smooth", self.pairs == "mean", self.statistic, self.gain, lists, self.temperature)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes, and the bound of `ltr/native/statistic_losses.cpp` on second derivatives."""
@@ -217,11 +219,8 @@ class LambdaLoss(_StatisticLoss):
     key = "lambda"
     continuous = False
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs, of which one item is above the cutoff."""
-        if weighted:
-            return None
-        return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, longest, equal)
+    def _compiled(self, lists: Lengths) -> ListLoss | None:
+        return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, lists)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes and curvatures of lists of several lengths, by the core for those of each length."""
