@@ -6,10 +6,9 @@
   `ltr.lists` describes the inputs.
 * A pair (i, k) is comparable when both items are real and ``labels_i > labels_k``, so graded labels work.
 * The value of a list is the mean over its comparable pairs (``pairs="mean"``) or their sum (``pairs="sum"``);
-  pointwise losses average or add up the real items instead.
+  pointwise losses take the real items instead. A list without a comparable pair (or item) has value and gradient 0.
 * A pair has the weight ``weight_i * weight_k``, and means are weighted means; an item of weight 0 counts as masked.
   Weights are data: no gradient flows into them.
-* A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
   including those of value 0: the contribution of a list does not depend on the rest of its batch. Without lists the
   loss is 0.
@@ -70,9 +69,8 @@ class RankingLoss(nn.Module, abc.ABC):
     short: ClassVar[int] = 128
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
-    """Number of pairs of all lists together up to which the loss also does so for longer lists."""
+    """Number of pairs of all lists together up to which it also does so for longer lists; `few_on_gpu` on a GPU."""
     few_on_gpu: ClassVar[int] = 64_000_000
-    """The same on a GPU, where the many steps of other ways take longer to start."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
@@ -101,15 +99,15 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @classmethod
     def option_defaults(cls) -> dict[str, object]:
-        """Return the options of the constructor with their defaults, including those that ``**keywords`` passes on.
+        """Return the options of the constructor, also those that ``**keywords`` passes on, with their defaults.
 
-        An option without a default has ``inspect.Parameter.empty``.
+        An option without one has ``inspect.Parameter.empty``.
         """
         found: dict[str, object] = {}
         for owner in cls.__mro__:
             if "__init__" not in owner.__dict__:
                 continue
-            parameters = list(inspect.signature(owner.__dict__["__init__"]).parameters.values())[1:]
+            _, *parameters = inspect.signature(owner.__dict__["__init__"]).parameters.values()
             for parameter in parameters:
                 if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                     found.setdefault(parameter.name, parameter.default)

@@ -1,8 +1,7 @@
 """Pairwise losses: a pair function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
 
 The P-norm push (`PNormPushLoss`) takes powers of their sums and so presses hardest on the negatives at the top of the
-list. The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights and reductions those of
-`ltr.losses.contract`.
+list. Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from ltr.losses.functions import (
 )
 from ltr.losses.operators import TIMES, Lengths, list_loss
 from ltr.losses.pairs import PairLoss, Part, comparable_pairs, two_classes
-from ltr.losses.transforms import Plan, TwoClasses, pair_sums, transform
+from ltr.losses.transforms import pair_sums, transform
 from ltr.native import ListLoss
 
 InnerName = Literal["exponential", "logistic"]
@@ -57,10 +56,10 @@ _LARGER = 2.0**64  # unit of weights that keeps these sums inside it
 class PairwiseLoss(PairLoss):
     """``mean over pairs with labels_i > labels_k of φ(s_i - s_k)``; a subclass supplies φ.
 
-    A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
+    It either defines `pair_function`, which is enough to train with it, or sets `function` to a
     `ltr.losses.functions.PairFunction`, which may also bring near-linear sums and a certified optimum. Its constructor
-    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on. `docs/losses.md`
-    has an example.
+    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on
+    (`docs/losses.md`).
     """
 
     function: PairFunction | None = None
@@ -118,7 +117,7 @@ class PairwiseLoss(PairLoss):
         """Return slopes and second derivatives, of which negative ones count as 0."""
         function = self.function
         if function is None or not self.near_linear:
-            of = function.derivative if function is not None else partial(derivative_of, self.pair_function)
+            of = partial(derivative_of, self.pair_function) if function is None else function.derivative
             difference, share, unit = self._shares(lists)
             first, second = (share * of(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
             factor = 1.0 if unit is None or self.pairs == "mean" else unit[:, None] ** 2
@@ -128,16 +127,16 @@ class PairwiseLoss(PairLoss):
         slopes, curvatures = (lists.scores.new_zeros(item.numel(), dtype=torch.float64) for _ in range(2))
         total = slopes.new_zeros(len(item))
         for part in two_classes(lists, item):
-            two, plan, at = part.two, function.plan(part.two), part.items.reshape(-1)
-
-            def sums(order: int, two: TwoClasses = two, plan: Plan = plan) -> tuple[Tensor, Tensor]:
-                return two.upper * plan.apply(two.lower, order, False), two.lower * plan.apply(two.upper, order, True)
-
-            down, up = sums(1)
+            (upper, lower), plan, at = (part.two.upper, part.two.lower), function.plan(part.two), part.items.reshape(-1)
+            sums = [
+                (upper * plan.apply(lower, order, False), lower * plan.apply(upper, order, True))
+                for order in ((1,) if function.straight else (1, 2))
+            ]
+            down, up = sums[0]
             slopes.index_add_(0, at, (down - up).reshape(-1))
-            down, up = (-down, -up) if function.straight else sums(2)
+            down, up = (-down, -up) if function.straight else sums[1]
             curvatures.index_add_(0, at, (down + up).reshape(-1))
-            total.index_add_(0, part.source, two.upper.sum(-1) * two.lower.sum(-1))
+            total.index_add_(0, part.source, upper.sum(-1) * lower.sum(-1))
         if self.pairs == "mean":
             factor = 1.0 / torch.where(total > 0, total, 1.0)
         else:
@@ -168,8 +167,7 @@ class RankNetLoss(PairwiseLoss):
     Source: Burges et al., *Learning to Rank using Gradient Descent* (2005).
 
     Examples:
-        >>> loss = RankNetLoss()
-        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1))
+        >>> round(RankNetLoss()(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1))
         0.3133
     """
 
@@ -194,9 +192,7 @@ class PairwiseHingeLoss(PairwiseLoss):
 
 
 class PairwiseSquaredHingeLoss(PairwiseLoss):
-    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``.
-
-    It is smooth, and zero beyond a margin of 1.
+    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``: smooth, and zero beyond a margin of 1.
 
     Source: Chapelle & Keerthi, *Efficient algorithms for ranking with SVMs* (2010).
 
@@ -211,15 +207,12 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
 
 class PairwiseExponentialLoss(PairwiseLoss):
-    """Pairwise exponential loss ``exp(-(s_i - s_k))``.
-
-    It is finite whenever its mean or sum over the list is.
+    """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
 
     Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
 
     Examples:
-        >>> loss = PairwiseExponentialLoss()
-        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # exp(-1)
+        >>> round(PairwiseExponentialLoss()(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # exp(-1)
         0.3679
     """
 
@@ -239,10 +232,8 @@ class PairwiseExponentialLoss(PairwiseLoss):
         for part in two_classes(lists, item):
             upper, lower = part.two.upper.log(), part.two.lower.log()
             weight = logsumexp(upper) + logsumexp(lower)
-            (log_up, bottom), (log_down, top) = (
-                log_sum_exp(-part.two.scores, upper),
-                log_sum_exp(part.two.scores, lower),
-            )
+            log_up, bottom = log_sum_exp(-part.two.scores, upper)
+            log_down, top = log_sum_exp(part.two.scores, lower)
             term = bounded(log_up + log_down + (bottom + top))
             terms.append(term.masked_fill(weight == -math.inf, -math.inf))
             weights.append(weight)
@@ -271,17 +262,15 @@ class PairwiseExponentialLoss(PairwiseLoss):
 
 
 class MarginMSELoss(PairwiseLoss):
-    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``.
+    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``, over all pairs of long lists, too.
 
-    The labels y are the scores of a teacher; those of a floating point type may be negative. Of long lists, too, all
-    pairs are visited.
+    The labels y are the scores of a teacher; those of a floating point type may be negative.
 
     Source: Hofstätter, Althammer, Schröder, Sertkan & Hanbury, *Improving Efficient Neural Ranking Models with
     Cross-Architecture Knowledge Distillation* (2020).
 
     Examples:
-        >>> loss = MarginMSELoss()
-        >>> loss(torch.tensor([2.0, 1.0]), torch.tensor([0.5, -2.5]))  # (1 - 3)^2
+        >>> MarginMSELoss()(torch.tensor([2.0, 1.0]), torch.tensor([0.5, -2.5]))  # (1 - 3)^2
         tensor(4.)
     """
 
@@ -371,7 +360,7 @@ class PNormPushLoss(PairLoss):
         return slopes.reshape(lists.scores.shape), self.p * sizes.reshape(lists.scores.shape)
 
     def _from_parts(self, lists: Lists, parts: Iterable[Part]) -> Tensor:
-        mean, shape = self.pairs == "mean", lists.scores.shape
+        shape = lists.scores.shape
         weight, heaviest = item_weights(lists)
         inner, above, items = [], [], []
         for part in parts:
@@ -388,16 +377,15 @@ class PNormPushLoss(PairLoss):
                 far = highest - lowest > _FAR
                 unit = two.upper.amax(-1, keepdim=True)
                 unit = torch.where(unit > 0, unit, 1.0) * torch.ones_like(unit).masked_fill(far, _LARGER)
-                log_inner = (
-                    transform(self.function.plan, two, two.upper / unit, up=True).clamp(min=_TINY).log() + unit.log()
-                )
+                sums = transform(self.function.plan, two, two.upper / unit, up=True)
+                log_inner = sums.clamp(min=_TINY).log() + unit.log()
             log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
             inner.append(log_inner[low])
             above.append(log_above[low])
             items.append(part.items[low])
         index = torch.cat(items)
         log_inner, counted = (x.reshape(shape) for x in grouped_logsumexp(torch.cat(inner), index, weight.numel()))
-        if mean:
+        if self.pairs == "mean":
             log_inner = log_inner - grouped_logsumexp(torch.cat(above), index, weight.numel())[0].reshape(shape)
         return self._pushed(log_inner, counted, weight, heaviest, lists.scores.dtype)
 

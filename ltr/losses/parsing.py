@@ -60,10 +60,8 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
 
     The string is a key of `LOSSES` with options, such as ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``, or the
-    import path of a loss of your own, as in ``"mymodule:MyLoss(width=2)"``.
-
-    Raises:
-        TypeError, ValueError: what names no loss, or options that it does not have or outside their ranges.
+    import path of a loss of your own, as in ``"mymodule:MyLoss(width=2)"``. Raises TypeError or ValueError for what
+    names no loss, and for options that it does not have or outside their ranges.
 
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))

@@ -111,13 +111,13 @@ class _StatisticLoss(RankingLoss):
 
 
 class SmoothStatisticLoss(_StatisticLoss):
-    r"""Shortfall of a rank statistic with smooth positions from its ideal value, as a share of it.
+    """Shortfall of a rank statistic with smooth positions from its ideal value, as a share of it.
 
     ``1 - (sum over i of  gain_i A(p_i)) / ideal,    p_i = sum over k != i of  sigmoid((s_k - s_i) / temperature)``
 
-    with A the weights of the statistic by position, 0 at the top, interpolated linearly. As the temperature goes
-    to 0 the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc``
-    1 minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
+    with A the weights of the statistic by position, 0 at the top, interpolated linearly. As the temperature goes to 0
+    the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc`` 1
+    minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
 
     Source: Taylor, Guiver, Robertson & Minka, *SoftRank* (2008), and Qin, Liu & Li, *A general approximation framework
     for direct optimization of information retrieval measures* (2010), for such positions.
@@ -198,13 +198,13 @@ class SmoothStatisticLoss(_StatisticLoss):
 
 
 class LambdaLoss(_StatisticLoss):
-    r"""RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
+    """RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
 
     ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
-    with A the weights of the statistic by position and p the positions at the scores, with ties as in ResolvedRank; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. Options are those of
+    with A the weights of the statistic by position and p the positions at the scores, through which no gradient flows,
+    with ties as in ResolvedRank. With ``pairs="sum"`` it is not divided by the ideal value. Options are those of
     `SmoothStatisticLoss`.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
