@@ -29,7 +29,6 @@ sections 3.2 and 3.3.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -241,16 +240,14 @@ class RankBoostRanker(Scored, Ranker):
             losses.append(_pair_loss(scores, positive, own))
             if self.on_round is not None:
                 self.on_round(done, losses[-1])
-        columns = list(zip(*chosen, strict=True)) or [(), (), ()]
-        self.features_ = np.array(columns[0], dtype=np.int64)
-        self.cuts_ = np.array(columns[1], dtype=np.float64)
-        self.alphas_ = np.array(columns[2], dtype=np.float64)
+        self.features_ = np.array([j for j, _, _ in chosen], dtype=np.int64)
+        self.cuts_, self.alphas_ = np.array([rest for _, *rest in chosen], dtype=np.float64).reshape(-1, 2).T.copy()
         self.losses_ = np.array(losses)
         return self
 
     def staged_decision_function(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Yield the scores after each round; the last are those of `decision_function`."""
-        for scores in itertools.islice(self._stages(doubles(self._features(X))), 1, None):
+        for scores in self._stages(doubles(self._features(X))):
             yield scores.copy()
 
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
@@ -276,9 +273,7 @@ class RankBoostRanker(Scored, Ranker):
         return parts
 
     def _scores(self, features: FloatArray) -> FloatArray:
-        for scores in self._stages(features):
-            last = scores
-        return last
+        return [np.zeros(len(features)), *self._stages(features)][-1]
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         if len(self.features_) == 0:
@@ -288,9 +283,8 @@ class RankBoostRanker(Scored, Ranker):
         return graph.linear(graph.cast(above), self.alphas_)
 
     def _stages(self, features: FloatArray) -> Iterator[FloatArray]:
-        """Yield the scores before and after each round, in one array that every round changes."""
+        """Yield the scores after each round, in one array that every round changes."""
         scores = np.zeros(len(features))
-        yield scores
         for j, cut, alpha in zip(self.features_, self.cuts_, self.alphas_, strict=True):
             scores[features[:, j] > cut] += alpha
             yield scores
