@@ -2,11 +2,9 @@
 
 Rankers score in double precision, and so do these graphs, by the same operations in the same order wherever that is
 possible: the order of rows must not hang on the last digit. Only the layers of networks compute in single precision,
-after their features were scaled in double precision. Features are columns first, (d, n), because sums over the
-first axis are then taken column by column, as `ltr.rankers.inputs.linear_scores` takes them.
-
-Only operators of the standard set are used, for trees also the standard one of ``ai.onnx.ml``, so that any runtime can
-run the graphs; tests run them by ONNX Runtime.
+after their features were scaled in double precision. Features are columns first, (d, n), because sums over the first
+axis are then taken column by column, as `ltr.rankers.inputs.linear_scores` takes them. Only operators of the standard
+set are used, for trees also the standard one of ``ai.onnx.ml``, so that any runtime can run the graphs.
 """
 
 from __future__ import annotations
@@ -14,10 +12,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,8 +36,7 @@ _TEXT = "a text, empty where missing"
 _WHOLE = re.compile(r"-?[0-9]+")
 
 
-@dataclass(frozen=True)
-class ListsInGraph:
+class ListsInGraph(NamedTuple):
     """The lists of the rows, as values of a graph: number of each row's list, size and first row of each list."""
 
     number: str
@@ -57,10 +53,10 @@ class OnnxGraph:
 
     def __init__(self, query: str = "query") -> None:
         try:
-            from onnx import helper, numpy_helper
+            from onnx import TensorProto, helper, numpy_helper
         except ImportError:
             raise ImportError("ONNX needs the package onnx: pip install 'rankproof[onnx]'") from None
-        self._helper, self._arrays = helper, numpy_helper
+        self._helper, self._arrays, self._types = helper, numpy_helper, TensorProto
         self._query = query
         self.network: type[np.float32 | np.float64] = np.float32
         self._inputs: dict[str, tuple[str, Any]] = {}
@@ -76,22 +72,18 @@ class OnnxGraph:
 
         `kind` is ``"DOUBLE"``, ``"INT64"`` or ``"STRING"``; the model keeps `what` it holds, in words.
         """
-        from onnx import TensorProto
-
         if name not in self._inputs:
             shape: list[str | int | None] = ["rows"] if columns is None else ["rows", columns]
-            info = self._helper.make_tensor_value_info(name, getattr(TensorProto, kind), shape, doc_string=what)
+            info = self._helper.make_tensor_value_info(name, getattr(self._types, kind), shape, doc_string=what)
             self._inputs[name] = (what, info)
             self._names.add(name)
         return name
 
     def output(self, name: str, value: str, kind: str = "DOUBLE") -> None:
         """Return a value, (n,), as an output of the graph, called ``ltr_...`` where a column has its name."""
-        from onnx import TensorProto
-
         name = self._new(f"ltr_{name}" if name in self._inputs else name)
         self._nodes.append(self._helper.make_node("Identity", [value], [name]))
-        self._outputs.append(self._helper.make_tensor_value_info(name, getattr(TensorProto, kind), ["rows"]))
+        self._outputs.append(self._helper.make_tensor_value_info(name, getattr(self._types, kind), ["rows"]))
 
     def constant(self, value: ArrayLike) -> str:
         """Return a constant, in its own type."""
@@ -177,8 +169,7 @@ class OnnxGraph:
     def mean_by_list(self, values: str, chosen: str) -> str:
         """Return for each row the mean of the chosen rows of its list; every list has one."""
         lists = self.lists
-        sums = []
-        weights = self.cast(chosen)
+        sums, weights = [], self.cast(chosen)
         for value in (self.op("Mul", values, weights), weights):
             nothing = self.op("Expand", self.constant(0.0), self.op("Shape", lists.sizes))
             sums.append(self.op("ScatterElements", nothing, lists.number, value, reduction="add"))

@@ -4,9 +4,9 @@ A rank statistic (the paper's conditional linear rank statistic) of a list of n 
 
     sum over positives i of a[rank_i],      0 <= a_1 <= ... <= a_n,
 
-with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, smooth
-losses, exact problems and bounds all take a `RankStatistic`, and everything that differs from one statistic to another
-is in one function here. One name, ``ap``, is no such sum: average precision can be reported, but nothing maximises it.
+with rank 1 at the bottom of the list and n at the top; position = n - rank counts from 0 at the top. Metrics, losses,
+exact problems and bounds all take a `RankStatistic`. One name, ``ap``, is no such sum: average precision can be
+reported, but nothing maximises it.
 
 Source: Rudin & Wang, *Direct Learning to Rank and Rerank* (2018), section 2.2.
 """
@@ -83,30 +83,33 @@ class UnknownStatisticError(ValueError):
 
 @dataclass(frozen=True)
 class StatisticKind:
-    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends."""
+    """The meaning of a rank statistic's name: a row of the table that `register_statistic` extends.
+
+    Attributes:
+        function: the weights as a function of `by` and the options. Of a statistic that is not `linear`, the terms of
+            the positives from their positions, top of the list first.
+        by: what the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list.
+        takes_numbers: whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``.
+        share_of: what the value is a share of; ``"pairs"`` takes the labels 0 and 1 of one list only.
+        counts_hits: whether every label above 0 counts as 1, whatever its gain.
+        linear: whether it is a sum of weights of ranks; otherwise it can be computed, but not maximised.
+        adds_up: whether the value of a list is that of its top plus a number that the order of the top does not change.
+        checked: whether the weights are checked whenever they are computed, as those of a user's function are.
+    """
 
     name: str
     function: Callable[..., ArrayLike]
-    """The weights as a function of `by` and the options. Of a statistic that is not `linear`, the terms of the
-    positives from their positions, top of the list first."""
     by: str
-    """What the weights depend on: the ``rank``, the ``position``, or the length ``n`` of the list."""
     defaults: Mapping[str, float] = field(default_factory=dict)
     cutoff: Cutoff = "may"
     cutoff_hint: str = ""
     shows_defaults: bool = False
     takes_numbers: bool = False
-    """Whether numbers without names take the place of options, as in ``weights(0, 0.5, 1)``."""
     share_of: ShareOf = ""
-    """What the value is a share of; ``"pairs"`` takes the labels 0 and 1 of one list only."""
     counts_hits: bool = False
-    """Whether every label above 0 counts as 1, whatever its gain."""
     linear: bool = True
-    """Whether the statistic is a sum of weights of ranks; otherwise it can be computed, but not maximised."""
     adds_up: bool = False
-    """Whether the value of a list is that of its top plus a number that the order of the top does not change."""
     checked: bool = False
-    """Whether the weights are checked whenever they are computed, as those of a user's function are."""
     labels: LabelKind = "labels"
 
     @property
@@ -126,8 +129,7 @@ class StatisticKind:
 
     def weights(self, n: int, numbers: Sequence[float]) -> FloatArray:
         """Return a_1..a_n without a cutoff, given the values of the options."""
-        places = {"rank": lambda: np.arange(1.0, n + 1), "position": lambda: np.arange(n - 1.0, -1.0, -1.0)}
-        first = places[self.by]() if self.by in places else n
+        first = {"rank": np.arange(1.0, n + 1), "position": np.arange(n - 1.0, -1.0, -1.0)}.get(self.by, n)
         try:
             a = self.function(first, numbers) if self.takes_numbers else self.function(first, *numbers)
         except ValueError as error:
@@ -135,22 +137,10 @@ class StatisticKind:
         return _checked_weights(a, f"statistic {self.name}: weights", n) if self.checked else np.asarray(a)
 
 
-def _same(rank: FloatArray) -> FloatArray:
-    return rank
-
-
-def _ones(position: FloatArray) -> FloatArray:
-    return np.ones_like(position)
-
-
 def _discounts(position: FloatArray, base: float) -> FloatArray:
     if not 1 < base < math.inf:
         raise ValueError(f"base must be a finite number > 1, got {base!r}")
     return 1.0 / np.log2(position + 2.0) if base == 2.0 else math.log(base) / np.log(position + 2.0)
-
-
-def _precisions(position: FloatArray) -> FloatArray:
-    return np.arange(1.0, len(position) + 1) / (position + 1.0)
 
 
 def _powers(rank: FloatArray, p: float) -> FloatArray:
@@ -166,25 +156,28 @@ def _numbers(n: int, numbers: Sequence[float]) -> FloatArray:
     return np.asarray(numbers, dtype=np.float64)
 
 
+_RANK = (lambda rank: rank, "rank")
+_ONES = (np.ones_like, "position")
 _NO_CUTOFF: dict[str, Any] = {"cutoff": "never", "cutoff_hint": "; the partial AUC is 'pauc@N'"}
 _HITS: dict[str, Any] = {"cutoff": "must", "counts_hits": True}
+_AP: dict[str, Any] = {"counts_hits": True, "share_of": "positives", "linear": False}
 _KINDS = {
     kind.name: kind
     for kind in (
-        StatisticKind("auc", _same, "rank", share_of="pairs", **_NO_CUTOFF),
-        StatisticKind("wrs", _same, "rank", adds_up=True, **_NO_CUTOFF),
-        StatisticKind("pauc", _same, "rank", cutoff="must"),
+        StatisticKind("auc", *_RANK, share_of="pairs", **_NO_CUTOFF),
+        StatisticKind("wrs", *_RANK, adds_up=True, **_NO_CUTOFF),
+        StatisticKind("pauc", *_RANK, cutoff="must"),
         StatisticKind("wta", lambda position: 1.0 * (position == 0), "position", cutoff="never", adds_up=True),
         StatisticKind("mrr", lambda position: 1.0 / (position + 1.0), "position", adds_up=True),
         StatisticKind("dcg", _discounts, "position", {"base": 2.0}, adds_up=True),
-        StatisticKind("hits", _ones, "position", adds_up=True, **_HITS),
-        StatisticKind("precision", _ones, "position", share_of="top", adds_up=True, **_HITS),
-        StatisticKind("recall", _ones, "position", share_of="positives", **_HITS),
-        StatisticKind("ap", _precisions, "position", counts_hits=True, share_of="positives", linear=False),
+        StatisticKind("hits", *_ONES, adds_up=True, **_HITS),
+        StatisticKind("precision", *_ONES, share_of="top", adds_up=True, **_HITS),
+        StatisticKind("recall", *_ONES, share_of="positives", **_HITS),
+        StatisticKind("ap", lambda at: np.arange(1.0, len(at) + 1) / (at + 1.0), "position", **_AP),
         StatisticKind("power", _powers, "rank", {"p": 1.0}, shows_defaults=True),
         StatisticKind("weights", _numbers, "n", cutoff="never", takes_numbers=True),
-        StatisticKind("c_index", _same, "rank", cutoff="never", linear=False, labels="times"),
-        StatisticKind("auuc", _same, "rank", cutoff="never", labels="treatments"),  # of the curve's area
+        StatisticKind("c_index", *_RANK, cutoff="never", linear=False, labels="times"),
+        StatisticKind("auuc", *_RANK, cutoff="never", labels="treatments"),  # of the curve's area
     )
 }
 
@@ -223,7 +216,7 @@ def register_statistic(name: str, *, cutoff: Cutoff = "may") -> Callable[[_Funct
                 raise ValueError(f"statistic {name}: {one.name} {rule}, got {one.name}={one.default!r:.80}")
         defaults, adds_up = {one.name: one.default for one in options}, first.name == "position"
         kind = StatisticKind(name, function, first.name, defaults, cutoff, adds_up=adds_up, checked=True)
-        kind.weights(_TRIAL, list(kind.defaults.values()))
+        kind.weights(_TRIAL, list(defaults.values()))
         _KINDS[name] = kind
         return function
 
@@ -336,8 +329,7 @@ class RankStatistic:
     def from_weights(cls, weights: ArrayLike) -> RankStatistic:
         """Return the statistic ``weights(...)`` of weights a_1 (bottom of the list) to a_n.
 
-        Raises:
-            ValueError: weights that are not a non-empty 1-D array, finite, nonnegative and nondecreasing.
+        Raises ValueError unless these are a non-empty 1-D array, finite, nonnegative and nondecreasing.
         """
         return cls._of_numbers("weights", weights, None)
 
@@ -375,13 +367,16 @@ class RankStatistic:
 
     def check_kind(self, kind: LabelKind) -> None:
         """Raise ValueError if the statistic is not about labels of this kind."""
-        own = self.kind.labels
-        if own == kind:
+        if self.kind.labels == kind:
             return
-        what = {"labels": "one number per row", "times": "survival_labels(time, event)"}
-        words = what | {"treatments": "uplift_labels(outcome, treatment)"}
-        fitting = {"times": "c_index", "treatments": "auuc"}.get(kind, "auc or dcg")
-        raise ValueError(f"statistic {self} takes {words[own]}, got {words[kind]}, for which there is {fitting}")
+        words = {
+            "labels": ("one number per row", "auc or dcg"),
+            "times": ("survival_labels(time, event)", "c_index"),
+            "treatments": ("uplift_labels(outcome, treatment)", "auuc"),
+        }
+        given, fitting = words[kind]
+        takes = words[self.kind.labels][0]
+        raise ValueError(f"statistic {self} takes {takes}, got {given}, for which there is {fitting}")
 
     def check_linear(self) -> None:
         """Raise ValueError for a statistic without weights of ranks, such as ``ap``, which nothing maximises."""
@@ -402,8 +397,7 @@ class RankStatistic:
     def weights(self, n: int, *, cut: bool = True) -> FloatArray:
         """Return the weights a_1..a_n of a list of n, bottom of the list first; `cut` applies the cutoff, (n,).
 
-        Raises:
-            ValueError: a length that the statistic does not apply to, or weights whose sum is not finite.
+        Raises ValueError for a length that the statistic does not apply to, or weights whose sum is not finite.
         """
         if not self.kind.linear:
             self.check_linear()
@@ -422,10 +416,8 @@ class RankStatistic:
         """Return scale and shift that turn ``sum of a[rank]`` into the reported value: (1, 0) except for shares.
 
         AUC = (WRS - n_pos (n_pos + 1) / 2) / (n_pos n_neg) is the share of positive-negative pairs in order;
-        ``precision@N`` is hits / N, also where the list is shorter, ``recall@N`` is hits / n_pos.
-
-        Raises:
-            ValueError: a list for which the share is undefined.
+        ``precision@N`` is hits / N, also where the list is shorter, ``recall@N`` is hits / n_pos. Raises ValueError
+        where the share is undefined.
         """
         for name, count in (("n_pos", n_pos), ("n_neg", n_neg)):
             if not is_whole(count) or count < 0:
@@ -446,8 +438,7 @@ class RankStatistic:
     def value(self, ranks: ArrayLike, n: int) -> float:
         """Return the statistic of a list of n whose positives have these ranks (1 at the bottom, n at the top).
 
-        Raises:
-            ValueError: ranks that are not a 1-D array of at most n integers from 1 to n, or as for `weights`.
+        Raises ValueError for ranks that are not a 1-D array of at most n integers from 1 to n, or as for `weights`.
         """
         self.check_kind("labels")
         weights = self.weights(n) if self.kind.linear else None
@@ -529,5 +520,4 @@ def _text(value: float) -> str:
     """Return the shortest text that reads back as the same float, integers without a point."""
     if value == math.e:
         return "e"
-    text = repr(float(value))
-    return text.removesuffix(".0")
+    return repr(float(value)).removesuffix(".0")

@@ -33,9 +33,6 @@ from ltr.losses.functions import PairFunction
 
 FloatArray = NDArray[np.float64]
 
-RADIUS = 100.0
-"""Bounds without a penalty are valid for coordinates up to this many times max(1, the largest of the optimum)."""
-
 
 @dataclass(frozen=True)
 class Pairs:
@@ -93,10 +90,7 @@ class Objective:
         return gradient, curvature + slope.T @ (growth[:, None] * slope), curvature
 
     def lower_bound(self, w: FloatArray, radius: float) -> float:
-        """Return the dual bound at w: no weights with unpenalised coordinates of at most `radius` have a smaller value.
-
-        The bound accounts for its own rounding, as `floor` says.
-        """
+        """Return the dual bound at w: no weights, unpenalised ones of at most `radius`, have a smaller value."""
         z = self.design.differences(w)
         inner = self._losses(z).mean(axis=0)
         steepness = self._steepness(inner)
@@ -127,10 +121,6 @@ def floor(
 
     `constant_size` and `q_size` are what `constant` and `q` would be without cancellation: their rounding errors are
     taken to be at most 64 units in the last place of these.
-
-    Examples:
-        >>> round(floor(1.0, 1.0, np.array([2.0]), np.array([2.0]), np.array([4.0]), 10.0), 6)  # 1 - 2^2 / (2 * 4)
-        0.5
     """
     unit = 64 * np.finfo(np.float64).eps
     force = np.abs(q) + unit * q_size
@@ -167,16 +157,3 @@ def solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
     inverse = np.divide(1.0, values, out=np.zeros_like(values), where=keep)
     solution: FloatArray = vectors @ (inverse * (vectors.T @ (right / scale))) / scale
     return solution
-
-
-def without_idle_part(design: Pairs, w: FloatArray) -> FloatArray:
-    """Return the weights without their part in directions that change no score: the shortest equally good ones."""
-    values, vectors = np.linalg.eigh(design.gram(np.ones_like(design.differences(w))))
-    active = vectors[:, values > 1e-13 * values[-1]]
-    smallest: FloatArray = active @ (active.T @ w)
-    return smallest
-
-
-def radius_of(w: FloatArray) -> float:
-    """Return the size of coordinates up to which a bound without a penalty is valid."""
-    return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))

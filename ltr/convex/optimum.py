@@ -27,10 +27,10 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import check_number, doubles
-from ltr.convex.newton import FloatArray, Objective, Pairs, floor, minimise, radius_of, without_idle_part
+from ltr.convex.newton import FloatArray, Objective, Pairs, floor, minimise
 from ltr.data.dataset import check_ranges, checked_features, checked_labels
 from ltr.losses import LogisticLoss, PNormPushLoss, RankingLoss, parse_loss
-from ltr.losses.functions import HINGE, Hinge, PairFunction, SmoothedHinge
+from ltr.losses.functions import HINGE, PairFunction, SmoothedHinge
 
 PAIR_LIMIT = 4_000_000
 """Largest number of positive-negative pairs: matrices of that size are kept in memory."""
@@ -39,6 +39,8 @@ ITEM_LIMIT = 6_000
 """Largest number of observations for a pairwise loss, which forms all differences of scores."""
 KINK_LIMIT = 40_000
 """Largest number of pairs near the kink of the hinge in the program."""
+RADIUS = 100.0
+"""Bounds without a penalty are valid for coordinates up to this many times max(1, the largest of the optimum)."""
 _TOLERANCES = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 
@@ -47,12 +49,11 @@ class ConvexOptimum:
     """The optimum of a convex loss, with its proof.
 
     Attributes:
-        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several.
-        bias: 0 except for the logistic loss.
-        value: the objective at these weights, computed by the loss of `ltr.losses` in float64.
-        lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a
-            penalty are covered up to a size of 100 times max(1, the largest of the optimum), features scaled to
-            unit standard deviation.
+        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several. bias: 0
+        except for the logistic loss. value: the objective at these weights, computed by the loss of `ltr.losses` in
+        float64. lower_bound: no weights have a smaller objective, rounding included. Coordinates without a penalty are
+        covered up to
+            100 times max(1, the largest of the optimum), features scaled to unit standard deviation.
         method: ``"newton"``, or ``"newton+clarabel"`` for the hinge.
     """
 
@@ -81,17 +82,14 @@ def certified_optimum(
         l2: price of the squared weights, >= 0.
         bias: whether the logistic loss has one; pairwise losses do not depend on it.
 
-    Raises:
-        ValueError: an argument that breaks its rule; for pairwise losses more observations than `ITEM_LIMIT`, more
-            pairs than `PAIR_LIMIT`, or more than `KINK_LIMIT` of them near the hinge's kink; data that a linear
-            function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
+    Raises ValueError for an argument that breaks its rule; for pairwise losses more observations than `ITEM_LIMIT`,
+    more pairs than `PAIR_LIMIT`, or more than `KINK_LIMIT` of them near the hinge's kink; and for data that a linear
+    function separates where l2 is 0 and the loss, therefore, has an infimum that no weights attain.
 
     Examples:
-        >>> best = certified_optimum("ranknet", [[0.0], [1.0], [2.0]], [0, 1, 0], l2=0.1)
-        >>> abs(round(float(best.weights[0]), 6)), round(best.value, 6)  # differences 1 and -1: log 2 at w = 0
-        (0.0, 0.693147)
-        >>> best.value - best.lower_bound < 1e-12
-        True
+        >>> best = certified_optimum("ranknet", [[0.0], [1.0], [2.0]], [0, 1, 0], l2=0.1)  # log 2 at w = 0
+        >>> round(best.value, 6), best.value - best.lower_bound < 1e-12
+        (0.693147, True)
     """
     module, function, p = _checked_loss(loss)
     features = doubles(checked_features(X))
@@ -101,10 +99,8 @@ def certified_optimum(
     pointwise = isinstance(module, LogisticLoss)
     pairs = int(positive.sum()) * int((~positive).sum())
     if not pointwise and (positive.size > ITEM_LIMIT or pairs > PAIR_LIMIT):
-        raise ValueError(
-            f"X has {positive.size} observations and {pairs} positive-negative pairs; the limits for {module.name} are "
-            f"{ITEM_LIMIT} and {PAIR_LIMIT}"
-        )
+        limits = f"the limits for {module.name} are {ITEM_LIMIT} and {PAIR_LIMIT}"
+        raise ValueError(f"X has {positive.size} observations and {pairs} positive-negative pairs; {limits}")
 
     # a shift of all scores changes no difference, and a bias absorbs it; without one the features stay where they are
     scaled, shift, scale = _scaled(features, centred=bias or not pointwise)
@@ -115,19 +111,19 @@ def certified_optimum(
         penalty = np.append(penalty, 0.0) if bias else penalty
     else:
         design = Pairs(scaled[positive], scaled[~positive])
-    if l2 == 0 and function.zero_from == math.inf and recedes(design, penalty.size):
+    if l2 == 0 and function.zero_from == math.inf and _recedes(design, penalty.size):
         raise ValueError(
             f"{module.name} has no minimiser: a linear function separates the labels, and with l2=0 the loss falls "
             "towards its infimum as the weights grow; use l2 > 0"
         )
     objective = Objective(design, function, penalty, p)
-    if isinstance(function, Hinge) and p == 1:
-        w, lower, method = hinge_optimum(design, penalty)
+    if function is HINGE and p == 1:
+        w, lower, method = _hinge_optimum(design, penalty)
     else:
         w = minimise(objective, np.zeros(penalty.size))
         if function.zero_from < math.inf and objective.value(longer := w * (1 + 1e-9)) == 0:
             w = longer  # rounding left some differences just short of the point where the function becomes 0
-        lower, method = objective.lower_bound(w, radius_of(w)), "newton"
+        lower, method = objective.lower_bound(w, _radius_of(w)), "newton"
 
     slopes = w[: features.shape[1]]
     weights = slopes / scale
@@ -148,10 +144,8 @@ def _checked_loss(loss: str | RankingLoss) -> tuple[RankingLoss, PairFunction, f
     module = parse_loss(loss)
     function = getattr(module, "function", None)
     if not (module.convex and isinstance(function, PairFunction) and function.has("conjugate")):
-        raise ValueError(
-            f"loss: no convex optimum is known for {module.name}; that takes a convex loss whose pair function has a "
-            "conjugate"
-        )
+        needed = "that takes a convex loss whose pair function has a conjugate"
+        raise ValueError(f"loss: no convex optimum is known for {module.name}; {needed}")
     if (module.reduction, module.pairs) != ("mean", "mean"):
         raise ValueError(f"loss must have reduction and pairs 'mean', got {module.name}")
     return module, function, module.p if isinstance(module, PNormPushLoss) else 1.0
@@ -171,12 +165,8 @@ def _scaled(features: FloatArray, *, centred: bool) -> tuple[FloatArray, FloatAr
     return scaled, shift, scale
 
 
-def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float, str]:
-    """Return the weights with the smallest mean hinge loss plus penalty, a lower bound, and what found them.
-
-    Raises:
-        ValueError: more than `KINK_LIMIT` pairs near the kink.
-    """
+def _hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float, str]:
+    """Return the weights with the smallest mean hinge loss plus penalty, a lower bound, and what found them."""
     hinge = Objective(pairs, HINGE, penalty)
     w = np.zeros(penalty.size)
     for width in (1.0, 0.1, 0.01, 0.001):
@@ -191,12 +181,9 @@ def hinge_optimum(pairs: Pairs, penalty: FloatArray) -> tuple[FloatArray, float,
         if near.sum() > KINK_LIMIT and lower > -math.inf:
             break
         if near.sum() > KINK_LIMIT:
-            raise ValueError(
-                f"hinge: {int(near.sum())} pairs within {reach:g} of the kink, the limit is {KINK_LIMIT}; use a larger "
-                "l2 or fewer observations"
-            )
-        found = _kink_optimum(pairs, penalty, near, slack > 0, guess) if near.any() else None
-        if found is None:
+            what = f"{int(near.sum())} pairs within {reach:g} of the kink, the limit is {KINK_LIMIT}"
+            raise ValueError(f"hinge: {what}; use a larger l2 or fewer observations")
+        if not near.any() or (found := _kink_optimum(pairs, penalty, near, slack > 0, guess)) is None:
             continue
         candidates, bound = found
         lower = max(lower, bound)
@@ -232,8 +219,10 @@ def _kink_optimum(
     weights = _solve_program(cp.Problem(cp.Minimize(unit * objective), [above]), w)
     if weights is None or above.dual_value is None:
         return None
-    if not penalty.any():
-        weights = without_idle_part(pairs, weights)
+    if not penalty.any():  # the shortest of equally good weights: those without a part that changes no score
+        values, vectors = np.linalg.eigh(pairs.gram(np.ones(near.shape)))
+        active = vectors[:, values > 1e-13 * values[-1]]
+        weights = active @ (active.T @ weights)
     a = np.clip(above.dual_value / unit, 0.0, count)
     # pairs with a multiplier strictly inside are exactly at the kink: d or fewer equations that w should satisfy
     inside = np.minimum(a, count - a)
@@ -247,18 +236,23 @@ def _kink_optimum(
     def bound(multipliers: FloatArray) -> float:
         constant = float(linear.sum() + multipliers.sum()) / total
         q, size = -(pull + rows.T @ multipliers) / total, (pull_size + np.abs(rows).T @ multipliers) / total
-        return floor(constant, constant, q, size, penalty, radius_of(polished))
+        return floor(constant, constant, q, size, penalty, _radius_of(polished))
 
     return [weights, polished], max(bound(a), bound(balanced))
 
 
-def recedes(pairs: Pairs, d: int) -> bool:
+def _recedes(pairs: Pairs, d: int) -> bool:
     """Return whether a direction u has ``δ·u >= 0`` for all rows and > 0 for one: along it the loss falls forever."""
     # all pairs are in order if one threshold separates the classes
     u, threshold = cp.Variable(d), cp.Variable()
     within = [u <= 1, u >= -1, pairs.positive @ u >= threshold, pairs.negative @ u <= threshold]
     gain = cp.sum((pairs.positive.mean(axis=0) - pairs.negative.mean(axis=0)) @ u)
     return _solve_program(cp.Problem(cp.Maximize(gain), within), u) is not None and float(gain.value) > 1e-6
+
+
+def _radius_of(w: FloatArray) -> float:
+    """Return the size of coordinates up to which a bound without a penalty is valid."""
+    return RADIUS * max(1.0, float(np.abs(w).max(initial=0.0)))
 
 
 def _solve_program(problem: cp.Problem, variable: cp.Variable) -> FloatArray | None:

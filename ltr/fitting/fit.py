@@ -41,7 +41,7 @@ from ltr.fitting.smoothing import SmoothedHinge, Smoothing, smoothed_hinge
 from ltr.fitting.validation import Validation
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.contract import RankingLoss
-from ltr.losses.functions import Hinge
+from ltr.losses.functions import HINGE
 
 StopReason = Literal["", "tolerance", "stalled", "max_steps", "early_stop"]
 """Why a fit ended, see `Fit`; empty until then."""
@@ -71,12 +71,12 @@ class Step:
     """One logged step of a fit.
 
     Attributes:
-        objective, loss: loss plus penalty on all rows after the step, and the loss alone.
-        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With Adam
-            and validation that of the last mini-batch, because nothing else asks for all rows.
-        seconds: wall time of the fit so far, over all its resumptions.
-        gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
-            loss that is not convex, it only estimates the improvement left nearby.
+        objective, loss: loss plus penalty on all rows after the step, and the loss alone. grad_norm: Euclidean norm of
+        the objective's gradient (of the smoothed objective if there is a width). With Adam and
+            validation that of the last mini-batch, because nothing else asks for all rows.
+        seconds: wall time of the fit so far, over all its resumptions. gap: bound on objective minus optimum, see the
+        module docstring. With l2 = 0, a scorer that is not linear, or a loss
+            that is not convex, it only estimates the improvement left nearby.
         width: width of the smoothed hinge that L-BFGS minimises, 0 for a smooth loss and for Adam.
         validation: the statistic of the rows held out, None without any.
     """
@@ -99,9 +99,9 @@ class Fit:
     of ``options.seed`` and the step's index, so a fit resumed from `state_dict` continues bit for bit on the CPU.
 
     Args:
-        scorer: module from (..., list, d) to (..., list), with its starting parameters.
-        loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
-            ``qid=`` if there is one, and returns one number.
+        scorer: module from (..., list, d) to (..., list), with its starting parameters. loss: a loss of `ltr.losses` or
+        its name, or any module that is called as ``loss(scores, labels)``, with ``qid=`` if
+            there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
             `ltr.fitting.observations.Rows` that the scorer takes, on its device.
         y: labels, (n,), at least two different ones in some list.
@@ -113,23 +113,21 @@ class Fit:
         until: number of steps after which to end as chosen before, None for no such number.
 
     Attributes:
-        index, seconds: number of steps done, and wall time so far, over all resumptions.
-        best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
-            largest statistic; `best_index`, `best_objective` and `best_validation` describe it.
+        index, seconds: number of steps done, and wall time so far, over all resumptions. best: the scorer's state_dict
+        of the lowest objective so far, the start included, or with validation of the largest
+            statistic; `best_index`, `best_objective` and `best_validation` describe it.
         stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even steepest
             descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or after
             `until` steps), ``"max_steps"``.
 
     Raises:
-        ValueError: an argument that breaks its rule; dropout with L-BFGS, which needs the same objective at each call.
-        TypeError: a scorer, loss or options of another type.
+        ValueError, TypeError: an argument that breaks its rule; dropout with L-BFGS.
         NoSlopeError: a loss that is not convex, from a start at which its gradient is 0.
         FloatingPointError: while iterating or at the start: an objective that is not finite.
 
     Examples:
-        >>> from ltr.losses import RankNetLoss
         >>> from ltr.rankers.scorers import LinearScorer
-        >>> fit = Fit(LinearScorer(1), RankNetLoss(), [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
+        >>> fit = Fit(LinearScorer(1), "ranknet", [[0.0], [2.0], [1.0]], [0, 0, 1], FitOptions(l2=0.1))
         >>> [round(step.objective, 6) for step in fit][-1], fit.converged
         (0.693147, True)
     """
@@ -155,18 +153,7 @@ class Fit:
         _check(scorer, loss, self.options, qid)
         self.device = self.options.torch_device()
         self._until = until
-        self._objective = Objective(
-            scorer,
-            loss,
-            X,
-            y,
-            qid,
-            weight,
-            l2=self.options.l2,
-            device=self.device,
-            chunk_rows=self.options.chunk_rows,
-            half=self._takes_half(),
-        )
+        self._objective = Objective(scorer, loss, X, y, qid, weight, self.options)
         if validation is not None and not isinstance(validation.X, Rows):
             dtype, resident = self._objective.parameters[0].dtype, self.options.chunk_rows is None
             rows = Rows(validation.X, dtype=dtype, device=self.device, resident=resident)
@@ -181,7 +168,7 @@ class Fit:
         self._widened = 0
         self._evaluations = 0
         self._halved: list[int] = []  # steps after which the learning rate was halved
-        if isinstance(loss, PairwiseLoss) and isinstance(loss.function, Hinge) and self.options.optimizer == "lbfgs":
+        if isinstance(loss, PairwiseLoss) and loss.function is HINGE and self.options.optimizer == "lbfgs":
             labelled, like = self._objective.labelled, self._objective.parameters[0]
             weights = labelled.weight, labelled.list_weight
             self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)
@@ -204,8 +191,8 @@ class Fit:
     @property
     def stopped(self) -> StopReason:
         """The reason why the fit ended, empty until then."""
-        if self._until is not None and self.index >= self._until:
-            return self._stopped or "early_stop"
+        if not self._stopped and self._until is not None and self.index >= self._until:
+            return "early_stop"
         return self._stopped or ("max_steps" if self.index >= self.options.max_steps else "")
 
     @property
@@ -286,8 +273,7 @@ class Fit:
         start = time.perf_counter()
         try:
             self.index += 1
-            advance = self._lbfgs if self.options.optimizer == "lbfgs" else self._adam
-            step = advance(start)
+            step = self._lbfgs(start) if self.options.optimizer == "lbfgs" else self._adam(start)
             if not math.isfinite(step.objective):
                 raise self._not_finite(step.objective)
             if self._is_best(step):
@@ -316,12 +302,10 @@ class Fit:
 
     def _wait(self) -> None:
         """Halve the learning rate, or end the fit, if there was no better validation statistic for too long."""
-        patience = self.options.patience
+        patience, last = self.options.patience, max([self.best_index, *self._halved[-1:]])
         if self.index - self.best_index >= patience:
             self._stopped = self._stopped or "early_stop"
-        elif self.options.schedule == "plateau" and self.index >= max(1, patience // 3) + max(
-            [self.best_index, *self._halved[-1:]]
-        ):
+        elif self.options.schedule == "plateau" and self.index >= max(1, patience // 3) + last:
             self._halved.append(self.index)
 
     def _lbfgs(self, start: float) -> Step:
@@ -383,7 +367,9 @@ class Fit:
                     if not math.isfinite(objective):
                         raise self._not_finite(objective)
                     norm = nn.utils.clip_grad_norm_(self._objective.parameters, math.inf if clip is None else clip)
-                    self._set_rate(self.index - 1 + (number + 1) / len(batches))
+                    rate = self.options.rate(self.index - 1 + (number + 1) / len(batches))
+                    for group in self._optimizer.param_groups:
+                        group["lr"] = rate * _HALVING ** len(self._halved)
                     self._optimizer.step()
             finally:
                 self.scorer.eval()
@@ -396,11 +382,6 @@ class Fit:
         if step.gap <= self.options.tolerance * abs(step.objective):
             self._stopped = "tolerance"
         return step
-
-    def _set_rate(self, passes: float) -> None:
-        rate = self.options.rate(passes) * _HALVING ** len(self._halved)
-        for group in self._optimizer.param_groups:
-            group["lr"] = rate
 
     def _batches(self, generator: np.random.Generator) -> Sequence[NDArray[np.int64] | None]:
         size, labelled = self.options.batch_size, self._objective.labelled
@@ -417,29 +398,27 @@ class Fit:
         if self._smoothed is not None:
             objective, loss = self._objective.measure()
             slack = self._objective.slack(self._smoothed)
-        rest = (
-            seen.grad_norm**2 / (2 * self.options.l2)
-            if self.options.l2 > 0
-            else seen.grad_norm * max(1.0, self._objective.weight_norm())
-        )
+        if self.options.l2 > 0:
+            rest = seen.grad_norm**2 / (2 * self.options.l2)
+        else:
+            rest = seen.grad_norm * max(1.0, self._objective.weight_norm())
         seconds = self.seconds + time.perf_counter() - start
         step = Step(self.index, objective, loss, seen.grad_norm, seconds, slack + rest, self._width, self._validated())
         return step, seen.objective, slack
 
     def _new_optimizer(self) -> torch.optim.Optimizer:
-        if self.options.optimizer == "adam":
-            if self.options.weight_decay == 0:
-                return torch.optim.Adam(self._objective.parameters, lr=self.options.learning_rate, fused=True)
+        parameters, options = self._objective.parameters, self.options
+        if options.optimizer == "adam" and options.weight_decay == 0:
+            return torch.optim.Adam(parameters, lr=options.learning_rate, fused=True)
+        if options.optimizer == "adam":
             decayed = {id(p) for p in self._objective.penalised}
-            kept = [p for p in self._objective.parameters if id(p) not in decayed]
-            groups: list[dict[str, Any]] = [{"params": self._objective.penalised}]
-            groups.append({"params": kept, "weight_decay": 0.0})
-            decay = self.options.weight_decay
-            return torch.optim.AdamW(groups, lr=self.options.learning_rate, weight_decay=decay, fused=True)
+            kept = {"params": [p for p in parameters if id(p) not in decayed], "weight_decay": 0.0}
+            groups: list[dict[str, Any]] = [{"params": self._objective.penalised}, kept]
+            return torch.optim.AdamW(groups, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
         # one iteration per call: max_eval must leave room for the line search (its default does not), and no absolute
         # tolerance of torch's may end a fit whose objective is small
         return _Lbfgs(
-            self._objective.parameters,
+            parameters,
             max_iter=1,
             max_eval=1 + _LINE_SEARCH,
             history_size=_HISTORY,
@@ -452,11 +431,6 @@ class Fit:
         if self._validation is None:
             return None
         return self._validation.mean(self._scores_held())
-
-    def _takes_half(self) -> bool:
-        if self.options.precision != "auto":
-            return self.options.precision == "bfloat16"
-        return self.device.type == "cuda" and next(self.scorer.parameters()).dtype == torch.float32
 
     def _not_finite(self, objective: float) -> FloatingPointError:
         options = self.options
@@ -486,9 +460,8 @@ def check_state(state: object) -> None:
     """Raise ValueError, with what is missing, unless a state has all entries of `Fit.state_dict`."""
     missing = [name for name in _STATE if not isinstance(state, Mapping) or name not in state]
     if missing:
-        raise ValueError(
-            f"state must be a state_dict of a Fit, got {type(state).__name__} without {', '.join(missing)}"
-        )
+        what = f"{type(state).__name__} without {', '.join(missing)}"
+        raise ValueError(f"state must be a state_dict of a Fit, got {what}")
 
 
 def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLike | None) -> None:
@@ -504,12 +477,10 @@ def _check(scorer: nn.Module, loss: nn.Module, options: FitOptions, qid: ArrayLi
     if options.batch_size is not None and isinstance(loss, RankingLoss):
         sums = {"reduction": loss.reduction} | ({"pairs": loss.pairs} if qid is None else {})
         if "sum" in sums.values():
-            raise ValueError(
-                f"loss must be a mean, of which a mini-batch gives an estimate, for batch_size; got {loss.name}"
-            )
-    if options.optimizer == "lbfgs" and any(
-        isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in scorer.modules()
-    ):
+            rule = "must be a mean, of which a mini-batch gives an estimate, for batch_size"
+            raise ValueError(f"loss {rule}; got {loss.name}")
+    drops = any(isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0 for m in scorer.modules())
+    if options.optimizer == "lbfgs" and drops:
         raise ValueError("scorer must not drop units under L-BFGS: use optimizer 'adam' or dropout 0")
     if options.optimizer == "adam" and any(isinstance(m, nn.modules.batchnorm._NormBase) for m in scorer.modules()):
         raise ValueError("scorer must score each row by itself, got one that normalises batches: use LayerNorm")

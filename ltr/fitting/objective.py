@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from ltr.checks import PIECE
 from ltr.fitting.observations import Labelled, Rows, lists_in_blocks, rows_of_lists
+from ltr.fitting.options import FitOptions
 from ltr.fitting.scoring import SeededDropout, draws_by_torch, score_rows, scores_lists, seed_random
 from ltr.fitting.smoothing import Smoothing
 
@@ -30,8 +31,7 @@ IntArray = NDArray[np.int64]
 _Places = slice | IntArray
 
 
-@dataclass(frozen=True)
-class Evaluation:
+class Evaluation(NamedTuple):
     """The objective at the current parameters, its loss part, and the Euclidean norm of its gradient."""
 
     objective: float
@@ -42,13 +42,8 @@ class Evaluation:
 class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
-    The arguments are those of `ltr.fitting.Fit` and `ltr.fitting.FitOptions`; with `half` the scorer takes the matrix
-    products of mini-batches in bfloat16. The penalty covers every trainable parameter except those whose name ends in
-    ``bias``.
-
-    Attributes:
-        rows: number of observations.
-        labelled: labels and lists of the observations.
+    The arguments are those of `ltr.fitting.Fit`. The penalty covers every trainable parameter except those whose name
+    ends in ``bias``. `labelled` has the labels and lists of the observations.
     """
 
     def __init__(
@@ -59,25 +54,23 @@ class Objective:
         y: ArrayLike,
         qid: ArrayLike | None,
         weight: ArrayLike | None,
-        *,
-        l2: float,
-        device: torch.device,
-        chunk_rows: int | None,
-        half: bool = False,
+        options: FitOptions,
     ) -> None:
-        self.scorer = scorer.to(device)
-        self.loss = loss
+        self._device = device = options.torch_device()
+        self.scorer, self.loss, self.l2 = scorer.to(device), loss, options.l2
         trainable = {name: p for name, p in scorer.named_parameters() if p.requires_grad}
         if not trainable:
             raise ValueError("scorer must have a parameter to train, got none")
         self.parameters = list(trainable.values())
         self.penalised = [p for name, p in trainable.items() if not name.endswith("bias")]
-        self.l2, self._half = l2, half
         dtype = self.parameters[0].dtype
-        self._device, self._dropping = device, any(isinstance(m, nn.Dropout) and m.p > 0 for m in scorer.modules())
-        self._chunk, self._keep_graphs = chunk_rows or _CHUNK, chunk_rows is None
+        self._half = options.precision == "bfloat16"  # for the matrix products of mini-batches
+        if options.precision == "auto":
+            self._half = device.type == "cuda" and next(scorer.parameters()).dtype == torch.float32
+        self._dropping = any(isinstance(m, nn.Dropout) and m.p > 0 for m in scorer.modules())
+        self._chunk, self._keep_graphs = options.chunk_rows or _CHUNK, options.chunk_rows is None
         if not isinstance(X, Rows):
-            X = Rows(X, dtype=dtype, device=device, resident=chunk_rows is None)
+            X = Rows(X, dtype=dtype, device=device, resident=self._keep_graphs)
         self._X, self.rows = X, len(X)
         self.labelled = Labelled(X, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk)
         self._scored: tuple[Tensor, Tensor] | None = None

@@ -131,7 +131,8 @@ class Labelled:
         if not bool(torch.isfinite(scores).all()):
             # losses reject such scores; the caller decides how to handle a point out of range
             return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
-        reduction = _reduction(loss)
+        owner = getattr(loss, "__self__", loss)  # a method of a loss is reduced as the loss is
+        reduction = owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
         given = {"qid": self._qid, "weight": self._weight, "list_weight": self._list_weight}
         if reduction is None:
             given = {"qid": self._qid, "weight": self._rows_weight}
@@ -168,10 +169,9 @@ class Labelled:
 
 
 def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) -> list[tuple[IntArray, int]]:
-    """Group lists, given by their rows, into blocks of about equal size.
+    """Group lists, given by their rows, into at most `most` blocks of about equal size, of `chunk` rows or more.
 
-    Return at most so many blocks, of `chunk` rows or more if there are enough: the rows of each, list after list, and
-    its number of lists.
+    Return the rows of each block, list after list, and its number of lists.
     """
     ends = np.cumsum([len(rows) for rows in groups])
     count = max(1, min(int(ends[-1]) // chunk, len(groups), most))
@@ -201,12 +201,6 @@ def rows_of_lists(ids: IntArray) -> list[IntArray]:
     """Return the rows of each list, given the list of each row."""
     order = np.argsort(ids, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(ids[order])) + 1)
-
-
-def _reduction(loss: Callable[..., Tensor]) -> str | None:
-    """Return how a loss, or the loss whose method this is, reduces the values of lists; None if that is unknown."""
-    owner = getattr(loss, "__self__", loss)
-    return owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
 
 
 def _one(
@@ -243,8 +237,8 @@ def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
     """Deal the items of one list into batches of about `size` with about the same share of every class.
 
-    Items in random order within their class are dealt out in turn. A batch that would have a single class (if a class
-    has fewer items than there are batches) gets one random item of another class as well.
+    A batch that would have a single class (if a class has fewer items than there are batches) gets one random item of
+    another class as well.
     """
     count = -(-len(labels) // size)
     order = generator.permutation(len(labels))
@@ -261,7 +255,7 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
     """Deal whole lists, given by their rows, into batches of about `size` lists; return the rows of each batch.
 
     The lists in their order, from a random one on, are cut into runs of as many lists as there are batches, and each
-    batch gets one of every run, at random; the last run may be shorter. Lists in a batch keep their order.
+    batch gets one of every run, at random. Lists in a batch keep their order.
     """
     count = -(-len(groups) // size)
     dealt = np.concatenate([generator.permutation(count) for _ in range(0, len(groups), count)])[: len(groups)]

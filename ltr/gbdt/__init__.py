@@ -15,7 +15,8 @@ where                              how
 its own. XGBoost stops by the last one: ``disable_default_eval_metric=True`` leaves out its own.
 
 The lists are those of the booster's own data: ``group`` of a LightGBM Dataset, ``qid`` or ``group`` of an XGBoost
-DMatrix. Data without either are one list.
+DMatrix. Data without either are one list. Weights of rows are weights of the lists, and of the rows in each list, as in
+`ltr.lists`. A weight for each list, XGBoost's form, is the same as that weight for each of its rows.
 
 *Scale.* A booster's options, such as ``min_child_weight`` and ``lambda``, expect gradients of about 1 per row. The
 objective is therefore the sum over the lists of the loss times the number of rows, or with weights the sum of their
@@ -24,9 +25,6 @@ itself, a sum over the lists.
 
 *The top.* With ``objective(loss, top=k)`` only those pairs of a pairwise loss count of which a row stands among the
 first k of its list at the scores of the round: all pairs less the pairs of the other rows, two near-linear sums.
-
-*Weights.* Weights of rows are weights of the lists, and weights of the rows in each list, as in `ltr.lists`. A weight
-for each list, XGBoost's form, is the same as that weight for each of its rows.
 
 Neither library is imported here: ``pip install 'rankproof[boosters]'`` installs both.
 """
@@ -56,15 +54,14 @@ __all__ = ["Metric", "Objective", "metric", "objective"]
 LONGEST_STEP = 16.0
 """Largest Newton step of a row: its second derivative counts as at least the size of its gradient divided by this.
 
-It matters only for rows whose pairs are all lost by far. There a loss is straight, its second derivative is as good as
-0, and a Newton step would leave the region in which the quadratic model means anything.
+It matters only for rows whose pairs are all lost by far, where the second derivative of a loss is as good as 0.
 """
 _FEW_LABELS = 64  # whole labels below this need no numbering
 _LEAST, _MOST = 1e-16, 1e30  # float32, in which boosters keep derivatives, has room for sums of numbers up to here
 
 
-def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) -> Objective:
-    """Return a loss as a custom objective of LightGBM or XGBoost.
+class Objective:
+    """A loss as a custom objective of LightGBM or XGBoost, `objective`; it can be pickled, and cloned by scikit-learn.
 
     Args:
         loss: the loss or its name, such as ``"ranknet"`` or ``"lambda(statistic=dcg@10)"``; see
@@ -79,39 +76,16 @@ def objective(loss: str | RankingLoss = "ranknet", *, top: int | None = None) ->
         >>> gradient.tolist(), hessian.tolist()  # 2 rows times σ(0) and σ'(0), for one pair each
         ([-1.0, 1.0, 1.0, -1.0], [0.5, 0.5, 0.5, 0.5])
     """
-    return Objective(loss, top=top)
 
-
-def metric(measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty: float = math.nan) -> Metric:
-    """Return a measure as an evaluation metric of LightGBM or XGBoost: its mean over the lists.
-
-    Args:
-        measure: the measure or its name; see `ltr.metrics.parse_measure`.
-        ties: how tied scores are treated; see `ltr.metrics.ListOptions`.
-        empty: the value of a list for which the measure is undefined, such as one without a relevant row. NaN leaves
-            the list out of the mean; the libraries' own ``ndcg`` counts it as 1.
-
-    Examples:
-        >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.array([2.0, 1.0, 2.0, 1.0]), np.array([2, 2])
-        >>> metric("mrr")(labels, scores, None, sizes)
-        ('mrr', 0.75, True)
-    """
-    return Metric(parse_measure(measure), check_ties(ties), float(empty))
-
-
-class Objective:
-    """A loss as a custom objective; `objective` makes one. It can be pickled, and cloned by scikit-learn."""
-
-    def __init__(self, loss: str | RankingLoss, *, top: int | None = None) -> None:
+    def __init__(self, loss: str | RankingLoss = "ranknet", *, top: int | None = None) -> None:
         self.loss, self.top = parse_loss(loss), top
         if self.loss.reduction == "none":
             raise ValueError("loss must have reduction mean or sum, to be one number for all lists, got none")
         if top is not None:
             check_whole("top", top, 1, ", or None")
             if not isinstance(self.loss, PairwiseLoss):
-                raise ValueError(
-                    f"top goes with a sum over pairs, such as 'ranknet' or 'hinge', got {str(self.loss)!r}"
-                )
+                rule = "goes with a sum over pairs, such as 'ranknet' or 'hinge'"
+                raise ValueError(f"top {rule}, got {str(self.loss)!r}")
 
     def __call__(
         self,
@@ -127,9 +101,6 @@ class Objective:
             second: a LightGBM Dataset, an XGBoost DMatrix, or scores, (rows,).
             weight: weight of each row or of each list; with arrays only.
             group: sizes of the lists, which follow each other; None means one list. With arrays only.
-
-        Raises:
-            ValueError: sizes that do not match, labels below 0, scores that are not finite.
         """
         rows = _Rows.of(first, second, weight, group)
         loss = self.loss
@@ -196,13 +167,23 @@ def _pairs(labels: Tensor, number: Tensor, weight: Tensor | None, lists: int) ->
     return 0.5 * (of_label.sum(1) ** 2 - (of_label**2).sum(1))
 
 
-@dataclass(frozen=True)
 class Metric:
-    """A measure as an evaluation metric; `metric` makes one."""
+    """A measure as an evaluation metric of LightGBM or XGBoost, `metric`: its mean over the lists.
 
-    measure: Measure
-    ties: Ties = "resolved"
-    empty: float = math.nan
+    Args:
+        measure: the measure or its name; see `ltr.metrics.parse_measure`.
+        ties: how tied scores are treated; see `ltr.metrics.ListOptions`.
+        empty: the value of a list for which the measure is undefined, such as one without a relevant row. NaN leaves
+            the list out of the mean; the libraries' own ``ndcg`` counts it as 1.
+
+    Examples:
+        >>> labels, scores, sizes = np.array([1.0, 0.0, 0.0, 1.0]), np.array([2.0, 1.0, 2.0, 1.0]), np.array([2, 2])
+        >>> metric("mrr")(labels, scores, None, sizes)
+        ('mrr', 0.75, True)
+    """
+
+    def __init__(self, measure: str | Measure = "ndcg@10", *, ties: Ties = "resolved", empty: float = math.nan) -> None:
+        self.measure, self.ties, self.empty = parse_measure(measure), check_ties(ties), float(empty)
 
     def __call__(
         self,
@@ -211,18 +192,23 @@ class Metric:
         weight: Any = None,  # noqa: ANN401
         group: Any = None,  # noqa: ANN401
     ) -> tuple[str, float] | tuple[str, float, bool]:
-        """Return name, mean over the lists and, except to XGBoost, whether higher is better.
+        """Return name, mean over the lists by their weights and, except to XGBoost, whether higher is better.
 
-        The arguments are those of `Objective`; the mean is weighted by the weights of the lists.
+        The arguments are those of `Objective`.
         """
         rows = _Rows.of(first, second, weight, group)
         name = str(self.measure)
         found = evaluate(rows.scores, rows.labels, [self.measure], qid=rows.number, ties=self.ties, empty=self.empty)
-        factor, values = rows.list_weight(), found[name]
-        mean = weighted_mean(values, factor)
+        mean = weighted_mean(found[name], rows.list_weight())
         if _is_dmatrix(second):
             return name.replace(":", "."), mean  # XGBoost splits its messages at colons
         return name, mean, self.measure.higher_is_better
+
+    def __repr__(self) -> str:
+        return f"metric({str(self.measure)!r}, ties={self.ties!r}, empty={self.empty})"
+
+
+objective, metric = Objective, Metric
 
 
 def _is_dmatrix(data: object) -> bool:

@@ -6,10 +6,9 @@
   `ltr.lists` describes the inputs.
 * A pair (i, k) is comparable when both items are real and ``labels_i > labels_k``, so graded labels work.
 * The value of a list is the mean over its comparable pairs (``pairs="mean"``) or their sum (``pairs="sum"``);
-  pointwise losses average or add up the real items instead.
+  pointwise losses take the real items instead. A list without a comparable pair (or item) has value and gradient 0.
 * A pair has the weight ``weight_i * weight_k``, and means are weighted means; an item of weight 0 counts as masked.
   Weights are data: no gradient flows into them.
-* A list without a comparable pair (or item) has the value 0 and gradient 0.
 * ``reduction="none"`` returns the values of the lists, ``"sum"`` their sum, and ``"mean"`` the mean over *all* lists,
   including those of value 0: the contribution of a list does not depend on the rest of its batch. Without lists the
   loss is 0.
@@ -38,8 +37,8 @@ from ltr.checks import one_of
 from ltr.lists import Lists, are_simple, as_lists, buckets, check_inputs, check_qid, numbered, weights_of_lists
 from ltr.losses import transforms
 from ltr.losses.arithmetic import may_overflow, weighted_lists, without_overflow
-from ltr.losses.operators import Given, Pass, groups_of, is_native, list_loss, list_weight_operator
-from ltr.native import Groups, ListLoss
+from ltr.losses.operators import Given, Lengths, Pass, groups_of, is_native, list_loss, list_weight_operator
+from ltr.native import ListLoss
 
 Reduction = Literal["mean", "sum", "none"]
 """How the values of lists are reduced to one number, if at all."""
@@ -70,9 +69,8 @@ class RankingLoss(nn.Module, abc.ABC):
     short: ClassVar[int] = 128
     """Length of lists up to which the loss works on all their pairs, which is faster for short lists."""
     few: ClassVar[int] = 500_000
-    """Number of pairs of all lists together up to which the loss also does so for longer lists."""
+    """Number of pairs of all lists together up to which it also does so for longer lists; `few_on_gpu` on a GPU."""
     few_on_gpu: ClassVar[int] = 64_000_000
-    """The same on a GPU, where the many steps of other ways take longer to start."""
 
     def __init_subclass__(cls, **given: Any) -> None:  # noqa: ANN401 - passed on
         super().__init_subclass__(**given)
@@ -101,15 +99,15 @@ class RankingLoss(nn.Module, abc.ABC):
 
     @classmethod
     def option_defaults(cls) -> dict[str, object]:
-        """Return the options of the constructor with their defaults, including those that ``**keywords`` passes on.
+        """Return the options of the constructor, also those that ``**keywords`` passes on, with their defaults.
 
-        An option without a default has ``inspect.Parameter.empty``.
+        An option without one has ``inspect.Parameter.empty``.
         """
         found: dict[str, object] = {}
         for owner in cls.__mro__:
             if "__init__" not in owner.__dict__:
                 continue
-            parameters = list(inspect.signature(owner.__dict__["__init__"]).parameters.values())[1:]
+            _, *parameters = inspect.signature(owner.__dict__["__init__"]).parameters.values()
             for parameter in parameters:
                 if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
                     found.setdefault(parameter.name, parameter.default)
@@ -148,17 +146,12 @@ class RankingLoss(nn.Module, abc.ABC):
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list by differentiable operations, ``(*batch,)``; lists have a length above 0."""
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled form of the loss for the CPU; None where there is none, or `list_values` is faster.
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
+        """Return the compiled form of the loss for lists on the CPU; None where there is none, or torch is faster.
 
-        By default it is the pass that `compiled` names. The arguments are the length of the longest list, the sum of
-        the squared lengths, whether all lengths are `equal`, and whether items have weights.
+        By default it is the pass that `compiled` names. With `derivatives` the form is for `ltr.losses.derivatives`.
         """
         return None if self.compiled is None else list_loss(self.compiled, mean=self.pairs == "mean")
-
-    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled form that has the derivatives of the loss, if not its values; arguments of `native`."""
-        return self.native(longest, pairs, equal=equal, weighted=weighted)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes and curvatures, see `ltr.losses.derivatives`, of lists without a compiled form."""
@@ -166,16 +159,18 @@ class RankingLoss(nn.Module, abc.ABC):
             f"{self.key} has no second derivatives: define derivatives_of(lists), or take another loss"
         )
 
-    def native_for(
-        self, scores: Tensor, mask: Tensor | None, weight: Tensor | None, groups: Groups | None
-    ) -> ListLoss | None:
-        """Return the compiled form of the loss for these lists."""
+    def core_pass(self, scores: Tensor, given: Given, reduction: str) -> Pass | None:
+        """Return the core's pass over these lists; None where it has none, or operations of torch are faster."""
+        if not is_native(scores, *given):
+            return None
+        groups = None if given.qid is None else groups_of(given.qid)
         longest = scores.shape[-1] if groups is None else groups.longest
         if not longest:
             return None
         pairs = float(scores.numel() * longest) if groups is None else groups.pairs
-        equal = mask is None and (groups is None or groups.lists * longest == scores.shape[0])
-        return self.native(longest, pairs, equal=equal, weighted=weight is not None)
+        equal = given.mask is None and (groups is None or groups.lists * longest == scores.shape[0])
+        kernel = self.native(Lengths(longest, pairs, equal, given.weight is not None))
+        return None if kernel is None else Pass(self.in_torch, kernel, reduction, given, groups)
 
     def forward(
         self,
@@ -190,9 +185,7 @@ class RankingLoss(nn.Module, abc.ABC):
         """Return the loss of the lists: 0-D, or one per list, with qid in the order in which ids first appear.
 
         Scores and labels are ``(*batch, list)``; all arguments are those of the contract at the top of this module.
-
-        Raises:
-            TypeError, ValueError: inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
+        Raises TypeError or ValueError for inputs that `ltr.lists.as_lists` or `ltr.lists.weights_of_lists` rejects.
         """
         overflow: Tensor | None = None
         if may_overflow(scores):
@@ -213,17 +206,13 @@ class RankingLoss(nn.Module, abc.ABC):
         """Return the loss of lists that all count alike."""
         labels, mask, weight, qid = given
         if torch.compiler.is_compiling() and self.is_built_in() and scores.device.type in transforms.COMPILED_FOR:
-            found: Tensor = torch.ops.ltr.list_loss(scores, *given, self.name, reduction)[0]
-            return found
+            value: Tensor = torch.ops.ltr.list_loss(scores, *given, self.name, reduction)[0]
+            return value
         if mask is not None or weight is not None or qid is not None or not are_simple(scores, labels):
             check_inputs(scores, labels, mask, weight)
             check_qid(scores, qid)
-        if is_native(scores, *given):
-            groups = None if qid is None else groups_of(qid)
-            kernel = self.native_for(scores, mask, weight, groups)
-            if kernel is not None:
-                return Pass(self.in_torch, kernel, reduction, given, groups)(scores)
-        return self.in_torch(scores, *given, reduction=reduction)
+        found = self.core_pass(scores, given, reduction)
+        return self.in_torch(scores, *given, reduction=reduction) if found is None else found(scores)
 
     def in_torch(
         self,
@@ -258,11 +247,8 @@ class RankingLoss(nn.Module, abc.ABC):
 
     def _values(self, lists: Lists) -> Tensor:
         """Return the value of each of some lists among others for which there may be no compiled form."""
-        scores, given = lists.scores, Given(lists.labels, lists.mask, lists.weight, None)
-        kernel = self.native_for(scores, lists.mask, lists.weight, None) if is_native(scores, *given) else None
-        if kernel is None:
-            return self.list_values(lists)
-        return Pass(self.in_torch, kernel, "none", given, None)(scores)
+        found = self.core_pass(lists.scores, Given(lists.labels, lists.mask, lists.weight, None), "none")
+        return self.list_values(lists) if found is None else found(lists.scores)
 
     def extra_repr(self) -> str:
         """Return the options, for torch's own printing of modules."""

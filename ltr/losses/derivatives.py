@@ -35,7 +35,7 @@ from torch import Tensor
 
 from ltr.lists import Lists, as_lists, numbered
 from ltr.losses.contract import RankingLoss, lists_of
-from ltr.losses.operators import TIMES, Given, by_core, groups_of
+from ltr.losses.operators import TIMES, Given, Lengths, by_core, groups_of
 
 
 def derivatives(
@@ -44,11 +44,8 @@ def derivatives(
     """Return the slope and the curvature of each item's list value in its score: both float64, (items,).
 
     All tensors are (items,): scores, labels, `qid`, the list of each item, in any order, and nonnegative weights. The
-    `reduction` of the loss plays no part.
-
-    Raises:
-        NotImplementedError: a loss of one's own without second derivatives.
-        TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, or the loss.
+    `reduction` of the loss plays no part. Raises NotImplementedError for a loss of one's own without second
+    derivatives, TypeError or ValueError for inputs that the loss rejects.
 
     Examples:
         >>> from ltr.losses import RankNetLoss
@@ -80,7 +77,8 @@ def _by_core(loss: RankingLoss, lists: Lists, qid: Tensor) -> tuple[Tensor, Tens
     if not groups.items:
         return torch.zeros_like(lists.scores), torch.zeros_like(lists.scores)
     equal = groups.lists * groups.longest == groups.items
-    kernel = loss.native_derivatives(groups.longest, groups.pairs, equal=equal, weighted=lists.weight is not None)
+    lengths = Lengths(groups.longest, groups.pairs, equal, lists.weight is not None)
+    kernel = loss.native(lengths, derivatives=True)
     if kernel is None:
         return None
     curvatures = torch.empty_like(lists.scores)

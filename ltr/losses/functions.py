@@ -44,16 +44,7 @@ class PairFunction(abc.ABC):
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
         """Return the derivative of φ of the given order; order 0 is φ itself."""
-        if order == 0:
-            return self(z)
-        with torch.enable_grad():
-            z = z.detach().requires_grad_()
-            value = self(z)
-            for _ in range(order):
-                if not value.requires_grad:
-                    return torch.zeros_like(z)
-                (value,) = torch.autograd.grad(value.sum(), z, create_graph=True)
-        return value.detach()
+        return derivative_of(self, z, order)
 
     def conjugate(self, a: Tensor) -> Tensor:
         """Return the convex conjugate ``φ*(-a) = max over z of -a z - φ(z)`` for 0 <= a <= `steepest`."""
@@ -73,19 +64,31 @@ class PairFunction(abc.ABC):
         return getattr(type(self), form) is not getattr(PairFunction, form)
 
 
-class Logistic(PairFunction):
-    """``log(1 + exp(-z))``."""
+def derivative_of(formula: Callable[[Tensor], Tensor], z: Tensor, order: int) -> Tensor:
+    """Return the derivative of an elementwise formula of the given order, by automatic differentiation."""
+    if order == 0:
+        return formula(z)
+    with torch.enable_grad():
+        z = z.detach().requires_grad_()
+        value = formula(z)
+        for _ in range(order):
+            if not value.requires_grad:
+                return torch.zeros_like(z)
+            (value,) = torch.autograd.grad(value.sum(), z, create_graph=True)
+    return value.detach()
+
+
+class _Logistic(PairFunction):
+    """``log(1 + exp(-z))``, with derivatives of order 0 to 3."""
 
     steepest: ClassVar[float] = 1.0
     exponential_from: ClassVar[float] = 40.0
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return ``log(1 + exp(-z))``."""
         # logsigmoid, because torch's softplus is the identity beyond 20, with an error of 2e-9
         return -F.logsigmoid(z)
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
-        """Return a derivative of order 0 to 3."""
         if order == 0:
             return self(z)
         if order == 1:
@@ -98,31 +101,25 @@ class Logistic(PairFunction):
         raise NotImplementedError("the logistic pair function has derivatives up to the third")
 
     def conjugate(self, a: Tensor) -> Tensor:
-        """Return ``a log a + (1 - a) log(1 - a)``."""
         return torch.xlogy(a, a) + torch.xlogy(1 - a, 1 - a)
 
     def plan(self, two: TwoClasses) -> Plan:
-        """Put the items into bins."""
         return binned_plan(self.derivative, two)
 
 
-class Exponential(PairFunction):
+class _Exponential(PairFunction):
     """``exp(-z)``, whose sums over pairs are products of sums over items; losses take them in logarithms."""
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return ``exp(-z)``."""
         return torch.exp(-z)
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
-        """Return ``(-1)^order exp(-z)``."""
         return -self(z) if order % 2 else self(z)
 
     def conjugate(self, a: Tensor) -> Tensor:
-        """Return ``a log a - a``."""
         return torch.xlogy(a, a) - a
 
     def log(self, z: Tensor) -> Tensor:
-        """Return ``-z``."""
         return -z
 
 
@@ -133,7 +130,6 @@ class _HingePower(PairFunction):
     zero_from: ClassVar[float] = 1.0
 
     def derivative(self, z: Tensor, order: int) -> Tensor:
-        """Return a derivative of any order."""
         if order == 0:
             return self(z)
         if order > self.power:
@@ -142,39 +138,37 @@ class _HingePower(PairFunction):
         return factor * F.relu(1.0 - z) ** (self.power - order) * (z < 1.0)
 
     def plan(self, two: TwoClasses) -> Plan:
-        """Sort the scores."""
         return sorted_plan(self.power, two)
 
 
-class Hinge(_HingePower):
-    """``max(0, 1 - z)``."""
-
+class _Hinge(_HingePower):
     power: ClassVar[int] = 1
     straight: ClassVar[bool] = True
     steepest: ClassVar[float] = 1.0
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return ``max(0, 1 - z)``."""
         return F.relu(1.0 - z)
 
     def conjugate(self, a: Tensor) -> Tensor:
-        """Return ``-a``."""
         return -a
 
 
-class SquaredHinge(_HingePower):
-    """``max(0, 1 - z)^2``."""
-
+class _SquaredHinge(_HingePower):
     power: ClassVar[int] = 2
 
     def __call__(self, z: Tensor) -> Tensor:
-        """Return ``max(0, 1 - z)^2``, whose derivative stops growing where it leaves the range."""
+        """Return the square, whose derivative stops growing where it leaves the range."""
         short = F.relu(1.0 - z)
         return short * short.clamp(max=math.sqrt(torch.finfo(z.dtype).max))
 
     def conjugate(self, a: Tensor) -> Tensor:
-        """Return ``a^2 / 4 - a``."""
         return a**2 / 4 - a
+
+
+LOGISTIC = _Logistic()
+EXPONENTIAL = _Exponential()
+HINGE = _Hinge()
+SQUARED_HINGE = _SquaredHinge()
 
 
 @dataclass(frozen=True)
@@ -195,20 +189,3 @@ class SmoothedHinge(PairFunction):
     def conjugate(self, a: Tensor) -> Tensor:
         """Return ``width (a log a + (1 - a) log(1 - a)) - a``."""
         return self.width * LOGISTIC.conjugate(a) - a
-
-
-@dataclass(frozen=True)
-class Formula(PairFunction):
-    """A function of which only the formula is known."""
-
-    formula: Callable[[Tensor], Tensor]
-
-    def __call__(self, z: Tensor) -> Tensor:
-        """Return the formula's value."""
-        return self.formula(z)
-
-
-LOGISTIC = Logistic()
-EXPONENTIAL = Exponential()
-HINGE = Hinge()
-SQUARED_HINGE = SquaredHinge()

@@ -17,7 +17,7 @@ from ltr.lists import Lists
 from ltr.losses.arithmetic import item_weights, times_unit, widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import RankingLoss, Reduction
 from ltr.losses.functions import LOGISTIC
-from ltr.losses.operators import list_loss
+from ltr.losses.operators import Lengths, list_loss
 from ltr.native import ListLoss
 
 _LARGE = 1000.0  # larger scores lose digits that sums of exponentials need
@@ -27,10 +27,7 @@ class _ItemLoss(RankingLoss):
     """A loss that is a weighted mean or sum of the losses of items."""
 
     def _over_items(self, values: Tensor, weight: Tensor, unit: Tensor | None, *, finite: bool = False) -> Tensor:
-        """Return the mean or sum of the items' values; `weight` and `unit` are those of `item_weights`.
-
-        Values of items without weight may be infinite unless `finite` says otherwise.
-        """
+        """Return the mean or sum of the items' values, by `item_weights`; `finite` where none is infinite."""
         if self.pairs == "mean":
             total = weight.sum(-1, keepdim=True)
             weight = weight / torch.where(total > 0, total, 1.0)
@@ -40,10 +37,7 @@ class _ItemLoss(RankingLoss):
 
 
 class LogisticLoss(_ItemLoss):
-    """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0.
-
-    Other labels are an error. The value of a list is the (weighted) mean over its real items, or with ``pairs="sum"``
-    their sum; without a real item it is 0.
+    """Logistic loss of single items, ``log(1 + exp(-s))`` for label 1 and ``log(1 + exp(s))`` for label 0, no others.
 
     Examples:
         >>> loss = LogisticLoss()
@@ -67,13 +61,12 @@ class LogisticLoss(_ItemLoss):
 
 
 class ListNetLoss(RankingLoss):
-    r"""Cross entropy of the top-one probabilities of labels and scores.
+    """Cross entropy of the top-one probabilities of labels and scores.
 
     ``- sum over i of  P_i log Q_i,   P = softmax(labels / temperature),  Q = softmax(scores)``
 
-    over the items of a list: Q_i is the probability that i comes first if items are drawn in proportion to
-    exp(score). A list without an item has the value 0. The temperature, > 0, is the difference of labels at which one
-    item is drawn e times as often as another.
+    over the items of a list: Q_i is the probability that i comes first if items are drawn in proportion to exp(score).
+    The temperature, > 0, is the difference of labels at which one item is drawn e times as often as another.
 
     Source: Cao, Qin, Liu, Tsai & Li, *Learning to Rank: From Pairwise Approach to Listwise Approach* (2007), at
     temperature 1.
@@ -93,7 +86,7 @@ class ListNetLoss(RankingLoss):
         check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the items."""
         return list_loss("list_net", temperature=self.temperature)
 
@@ -117,13 +110,13 @@ class ListNetLoss(RankingLoss):
 
 
 class KLLoss(ListNetLoss):
-    r"""Divergence of the top-one probabilities of scores from those of a teacher's scores, the labels.
+    """Divergence of the top-one probabilities of scores from those of a teacher's scores, the labels.
 
     ``temperature² · sum over i of  P_i log(P_i / Q_i),   P = softmax(labels / temperature),
     Q = softmax(scores / temperature)``
 
-    over the items of a list. At temperature 1 its gradient is ListNet's. The factor keeps the size of the gradient as
-    the temperature rises. Labels of a floating point type may be negative.
+    At temperature 1 its gradient is ListNet's; the factor keeps the size of the gradient as the temperature rises.
+    Labels of a floating point type may be negative.
 
     Source: Hinton, Vinyals & Dean, *Distilling the Knowledge in a Neural Network* (2015).
 
@@ -135,7 +128,7 @@ class KLLoss(ListNetLoss):
 
     key = "kl"
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return None: a difference of ListNet and an entropy would lose the digits of a small divergence."""
         return None
 
@@ -161,14 +154,13 @@ class KLLoss(ListNetLoss):
 
 
 class SoftmaxLoss(_ItemLoss):
-    r"""Cross entropy of the labels and the top-one probabilities of the scores.
+    """Cross entropy of the labels and the top-one probabilities of the scores.
 
     ``sum or weighted mean over i of  labels_i * -log Q_i,   Q = softmax(scores)``
 
     over the items of a list, which in the mean have the weights `labels`: any numbers >= 0, such as 1 / propensity of a
     click, for which ``pairs="sum"`` is unbiased. With weights w, Q_i is ``exp(s_i) / sum over k of w_k exp(s_k)`` and
-    item i counts w_i times: drawn items of weight 1 / q estimate the sum over all items (the logQ correction). A list
-    without a label above 0 has the value 0.
+    item i counts w_i times: drawn items of weight 1 / q estimate the sum over all items (the logQ correction).
 
     Sources: Bruch, Wang, Bendersky & Najork, *An Analysis of the Softmax Cross Entropy Loss for Learning-to-Rank with
     Binary Relevance* (2019); Bengio & Senécal, *Adaptive Importance Sampling to Accelerate Training of a Neural

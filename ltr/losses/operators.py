@@ -34,14 +34,14 @@ def list_loss(name: str, *, mean: bool = True, power: float = 1.0, temperature: 
 
 
 def statistic_loss(
-    name: str, mean: bool, statistic: RankStatistic, gain: str, longest: int, equal: bool, temperature: float = 1.0
+    name: str, mean: bool, statistic: RankStatistic, gain: str, lists: Lengths, temperature: float = 1.0
 ) -> ListLoss | None:
     """Return the compiled loss of a rank statistic; None if it must be computed for each list apart.
 
-    That is so if its weights depend on lengths that are not `equal`, or for the sum (not `mean`) of shares of hits.
+    That is so if its weights depend on lengths that are not equal, or for the sum (not `mean`) of shares of hits.
     """
-    kind = statistic.kind
-    if (kind.by not in ("rank", "position") and not equal) or (kind.counts_hits and kind.share_of and not mean):
+    kind, longest = statistic.kind, lists.longest
+    if (kind.by not in ("rank", "position") and not lists.equal) or (kind.counts_hits and kind.share_of and not mean):
         return None
     return ListLoss(
         name,
@@ -83,6 +83,19 @@ class Given(NamedTuple):
     mask: Tensor | None
     weight: Tensor | None
     qid: Tensor | None
+
+
+class Lengths(NamedTuple):
+    """What decides about the form in which a loss is computed."""
+
+    longest: int
+    """The length of the longest list."""
+    pairs: float
+    """The sum of the squared lengths."""
+    equal: bool
+    """Whether all lists are of one length."""
+    weighted: bool
+    """Whether items have weights."""
 
 
 @dataclass(slots=True)

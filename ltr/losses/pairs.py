@@ -66,7 +66,7 @@ class Part:
 
 
 def two_classes(lists: Lists, weight: Tensor) -> Iterator[Part]:
-    """Yield lists of two classes that together contain every comparable pair once; all arguments are (lists, items)."""
+    """Yield lists of two classes that together contain every comparable pair once; arguments are (lists, items)."""
     real = lists.mask & (weight > 0)
     number = _label_numbers(lists.labels, real)
     most = int(number.max()) if number.numel() else 0

@@ -1,8 +1,7 @@
 """Pairwise losses: a pair function of the score difference ``z = s_i - s_k``, averaged over comparable pairs.
 
 The P-norm push (`PNormPushLoss`) takes powers of their sums and so presses hardest on the negatives at the top of the
-list. The pair functions are those of `ltr.losses.functions`; inputs, pairs, weights and reductions those of
-`ltr.losses.contract`.
+list. Inputs, pairs, weights and reductions are those of `ltr.losses.contract`.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, get_args
 
 import torch
@@ -33,15 +33,12 @@ from ltr.losses.functions import (
     HINGE,
     LOGISTIC,
     SQUARED_HINGE,
-    Formula,
-    Hinge,
-    Logistic,
     PairFunction,
-    SquaredHinge,
+    derivative_of,
 )
-from ltr.losses.operators import TIMES, list_loss
+from ltr.losses.operators import TIMES, Lengths, list_loss
 from ltr.losses.pairs import PairLoss, Part, comparable_pairs, two_classes
-from ltr.losses.transforms import Plan, TwoClasses, pair_sums, transform
+from ltr.losses.transforms import pair_sums, transform
 from ltr.native import ListLoss
 
 InnerName = Literal["exponential", "logistic"]
@@ -49,7 +46,7 @@ InnerName = Literal["exponential", "logistic"]
 
 _INNER: dict[str, PairFunction] = {"exponential": EXPONENTIAL, "logistic": LOGISTIC}
 
-_COMPILED: dict[type, str] = {Logistic: "ranknet", Hinge: "hinge", SquaredHinge: "squared_hinge"}
+_COMPILED = ((LOGISTIC, "ranknet"), (HINGE, "hinge"), (SQUARED_HINGE, "squared_hinge"))
 """The compiled mean or sum of a pair function."""
 _TINY = 1e-300  # smaller than any inner sum that matters
 _FAR = 2.0**900  # differences above this may have sums outside the floating point range
@@ -59,10 +56,10 @@ _LARGER = 2.0**64  # unit of weights that keeps these sums inside it
 class PairwiseLoss(PairLoss):
     """``mean over pairs with labels_i > labels_k of φ(s_i - s_k)``; a subclass supplies φ.
 
-    A subclass either defines `pair_function`, which is enough to train with it, or sets `function` to a
+    It either defines `pair_function`, which is enough to train with it, or sets `function` to a
     `ltr.losses.functions.PairFunction`, which may also bring near-linear sums and a certified optimum. Its constructor
-    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on. `docs/losses.md`
-    has an example.
+    keeps each option of its own as an attribute of the same name and passes those of `RankingLoss` on
+    (`docs/losses.md`).
     """
 
     function: PairFunction | None = None
@@ -84,17 +81,17 @@ class PairwiseLoss(PairLoss):
         """Whether sums over the pairs of long lists are known that take near-linear time."""
         return self.function is not None and self.function.has("plan")
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs of short lists, or None if the pair function has none."""
-        name = _COMPILED.get(type(self.function))
-        visits = name is not None and self.has_few_pairs(longest, pairs, times=TIMES)
-        return list_loss(name, mean=self.pairs == "mean") if visits else None
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
+        """Return the compiled pass over the pairs of short lists, or None if the pair function has none.
 
-    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled near-linear sums of the logistic function, else what visits the pairs of short lists."""
-        if type(self.function) is Logistic:
-            return list_loss("ranknet", mean=self.pairs == "mean")
-        return self.native(longest, pairs, equal=equal, weighted=weighted)
+        Derivatives of the logistic function have near-linear sums there.
+        """
+        name = next((name for function, name in _COMPILED if function is self.function), None)
+        if name is None:
+            return None
+        near_linear = derivatives and name == "ranknet"
+        visits = near_linear or self.has_few_pairs(lists.longest, lists.pairs, times=TIMES)
+        return list_loss(name, mean=self.pairs == "mean") if visits else None
 
     def uses_all_pairs(self, lists: Lists) -> bool:
         """Return whether to work on all pairs: if lists are short, or if there is no other way."""
@@ -118,10 +115,11 @@ class PairwiseLoss(PairLoss):
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes and second derivatives, of which negative ones count as 0."""
-        function = self.function or Formula(self.pair_function)
-        if not self.near_linear:
+        function = self.function
+        if function is None or not self.near_linear:
+            of = partial(derivative_of, self.pair_function) if function is None else function.derivative
             difference, share, unit = self._shares(lists)
-            first, second = (share * function.derivative(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
+            first, second = (share * of(difference, k).masked_fill(share == 0, 0.0) for k in (1, 2))
             factor = 1.0 if unit is None or self.pairs == "mean" else unit[:, None] ** 2
             slopes, curvatures = first.sum(-1) - first.sum(-2), (second.sum(-1) + second.sum(-2)).clamp(min=0.0)
             return slopes * factor, curvatures * factor
@@ -129,16 +127,16 @@ class PairwiseLoss(PairLoss):
         slopes, curvatures = (lists.scores.new_zeros(item.numel(), dtype=torch.float64) for _ in range(2))
         total = slopes.new_zeros(len(item))
         for part in two_classes(lists, item):
-            two, plan, at = part.two, function.plan(part.two), part.items.reshape(-1)
-
-            def sums(order: int, two: TwoClasses = two, plan: Plan = plan) -> tuple[Tensor, Tensor]:
-                return two.upper * plan.apply(two.lower, order, False), two.lower * plan.apply(two.upper, order, True)
-
-            down, up = sums(1)
+            (upper, lower), plan, at = (part.two.upper, part.two.lower), function.plan(part.two), part.items.reshape(-1)
+            sums = [
+                (upper * plan.apply(lower, order, False), lower * plan.apply(upper, order, True))
+                for order in ((1,) if function.straight else (1, 2))
+            ]
+            down, up = sums[0]
             slopes.index_add_(0, at, (down - up).reshape(-1))
-            down, up = (-down, -up) if function.straight else sums(2)
+            down, up = (-down, -up) if function.straight else sums[1]
             curvatures.index_add_(0, at, (down + up).reshape(-1))
-            total.index_add_(0, part.source, two.upper.sum(-1) * two.lower.sum(-1))
+            total.index_add_(0, part.source, upper.sum(-1) * lower.sum(-1))
         if self.pairs == "mean":
             factor = 1.0 / torch.where(total > 0, total, 1.0)
         else:
@@ -169,8 +167,7 @@ class RankNetLoss(PairwiseLoss):
     Source: Burges et al., *Learning to Rank using Gradient Descent* (2005).
 
     Examples:
-        >>> loss = RankNetLoss()
-        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1))
+        >>> round(RankNetLoss()(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # log(1 + exp(-1))
         0.3133
     """
 
@@ -195,9 +192,7 @@ class PairwiseHingeLoss(PairwiseLoss):
 
 
 class PairwiseSquaredHingeLoss(PairwiseLoss):
-    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``.
-
-    It is smooth, and zero beyond a margin of 1.
+    """Pairwise squared hinge loss ``max(0, 1 - (s_i - s_k))^2``: smooth, and zero beyond a margin of 1.
 
     Source: Chapelle & Keerthi, *Efficient algorithms for ranking with SVMs* (2010).
 
@@ -212,15 +207,12 @@ class PairwiseSquaredHingeLoss(PairwiseLoss):
 
 
 class PairwiseExponentialLoss(PairwiseLoss):
-    """Pairwise exponential loss ``exp(-(s_i - s_k))``.
-
-    It is finite whenever its mean or sum over the list is.
+    """Pairwise exponential loss ``exp(-(s_i - s_k))``, finite whenever its mean or sum over the list is.
 
     Source: Freund et al., *An Efficient Boosting Algorithm for Combining Preferences* (2003).
 
     Examples:
-        >>> loss = PairwiseExponentialLoss()
-        >>> round(loss(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # exp(-1)
+        >>> round(PairwiseExponentialLoss()(torch.tensor([2.0, 1.0]), torch.tensor([1, 0])).item(), 4)  # exp(-1)
         0.3679
     """
 
@@ -229,7 +221,7 @@ class PairwiseExponentialLoss(PairwiseLoss):
     function = EXPONENTIAL
     near_linear = True
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the items."""
         return list_loss("exponential", mean=self.pairs == "mean")
 
@@ -240,10 +232,8 @@ class PairwiseExponentialLoss(PairwiseLoss):
         for part in two_classes(lists, item):
             upper, lower = part.two.upper.log(), part.two.lower.log()
             weight = logsumexp(upper) + logsumexp(lower)
-            (log_up, bottom), (log_down, top) = (
-                log_sum_exp(-part.two.scores, upper),
-                log_sum_exp(part.two.scores, lower),
-            )
+            log_up, bottom = log_sum_exp(-part.two.scores, upper)
+            log_down, top = log_sum_exp(part.two.scores, lower)
             term = bounded(log_up + log_down + (bottom + top))
             terms.append(term.masked_fill(weight == -math.inf, -math.inf))
             weights.append(weight)
@@ -272,17 +262,15 @@ class PairwiseExponentialLoss(PairwiseLoss):
 
 
 class MarginMSELoss(PairwiseLoss):
-    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``.
+    """Squared error of score differences, ``((s_i - s_k) - (y_i - y_k))^2``, over all pairs of long lists, too.
 
-    The labels y are the scores of a teacher; those of a floating point type may be negative. Of long lists, too, all
-    pairs are visited.
+    The labels y are the scores of a teacher; those of a floating point type may be negative.
 
     Source: Hofstätter, Althammer, Schröder, Sertkan & Hanbury, *Improving Efficient Neural Ranking Models with
     Cross-Architecture Knowledge Distillation* (2020).
 
     Examples:
-        >>> loss = MarginMSELoss()
-        >>> loss(torch.tensor([2.0, 1.0]), torch.tensor([0.5, -2.5]))  # (1 - 3)^2
+        >>> MarginMSELoss()(torch.tensor([2.0, 1.0]), torch.tensor([0.5, -2.5]))  # (1 - 3)^2
         tensor(4.)
     """
 
@@ -345,9 +333,9 @@ class PNormPushLoss(PairLoss):
         """The inner pair function."""
         return _INNER[self.inner]
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
         """Return the compiled pass over the pairs of short lists, or over the items for the exponential."""
-        if self.function is not EXPONENTIAL and not self.has_few_pairs(longest, pairs, times=TIMES):
+        if self.function is not EXPONENTIAL and not self.has_few_pairs(lists.longest, lists.pairs, times=TIMES):
             return None
         return list_loss(f"{self.inner}_push", mean=self.pairs == "mean", power=self.p)
 
@@ -372,7 +360,7 @@ class PNormPushLoss(PairLoss):
         return slopes.reshape(lists.scores.shape), self.p * sizes.reshape(lists.scores.shape)
 
     def _from_parts(self, lists: Lists, parts: Iterable[Part]) -> Tensor:
-        mean, shape = self.pairs == "mean", lists.scores.shape
+        shape = lists.scores.shape
         weight, heaviest = item_weights(lists)
         inner, above, items = [], [], []
         for part in parts:
@@ -389,16 +377,15 @@ class PNormPushLoss(PairLoss):
                 far = highest - lowest > _FAR
                 unit = two.upper.amax(-1, keepdim=True)
                 unit = torch.where(unit > 0, unit, 1.0) * torch.ones_like(unit).masked_fill(far, _LARGER)
-                log_inner = (
-                    transform(self.function.plan, two, two.upper / unit, up=True).clamp(min=_TINY).log() + unit.log()
-                )
+                sums = transform(self.function.plan, two, two.upper / unit, up=True)
+                log_inner = sums.clamp(min=_TINY).log() + unit.log()
             log_inner = log_inner.masked_fill(log_above == -math.inf, -math.inf)
             inner.append(log_inner[low])
             above.append(log_above[low])
             items.append(part.items[low])
         index = torch.cat(items)
         log_inner, counted = (x.reshape(shape) for x in grouped_logsumexp(torch.cat(inner), index, weight.numel()))
-        if mean:
+        if self.pairs == "mean":
             log_inner = log_inner - grouped_logsumexp(torch.cat(above), index, weight.numel())[0].reshape(shape)
         return self._pushed(log_inner, counted, weight, heaviest, lists.scores.dtype)
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ltr.checks import named_object, nearest, read_call
-from ltr.lists import check_inputs, check_qid
+from ltr.lists import check_inputs, check_qid, numbered
 from ltr.losses.contract import RankingLoss
 from ltr.losses.likelihoods import KLLoss, ListMLELoss, ListNetLoss, LogisticLoss, SoftmaxLoss
-from ltr.losses.operators import HALF, Given, by_core, by_formula, chained, groups_of, is_native, numbers_of
+from ltr.losses.operators import HALF, Given, by_formula, chained
 from ltr.losses.pairwise import (
     MarginMSELoss,
     PairwiseExponentialLoss,
@@ -60,10 +60,8 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
     """Return the loss that a string names; a loss passes through.
 
     The string is a key of `LOSSES` with options, such as ``"smooth(statistic=dcg(base=e)@10,temperature=0.1)"``, or the
-    import path of a loss of your own, as in ``"mymodule:MyLoss(width=2)"``.
-
-    Raises:
-        TypeError, ValueError: what names no loss, or options that it does not have or outside their ranges.
+    import path of a loss of your own, as in ``"mymodule:MyLoss(width=2)"``. Raises TypeError or ValueError for what
+    names no loss, and for options that it does not have or outside their ranges.
 
     Examples:
         >>> str(parse_loss("p_norm_push(inner = logistic, p = 4.0)"))
@@ -101,10 +99,7 @@ def parse_loss(text: str | RankingLoss) -> RankingLoss:
 
 
 def _value(text: str, default: object) -> object:
-    """Return the value of an option, of the type of its default; without a default, a number if the text is one.
-
-    Raises ValueError, with the name of the type, for other text.
-    """
+    """Return the value of an option, of the type of its default; without a default, a number if the text is one."""
     if isinstance(default, bool):
         if text not in ("True", "False"):
             raise ValueError("True or False")
@@ -149,16 +144,14 @@ def list_loss_operator(
     """
     check_inputs(scores, labels, mask, weight)
     check_qid(scores, qid)
-    given, loss, groups, found = Given(labels, mask, weight, qid), _named(name), None, None
-    if is_native(scores, *given):
-        groups = None if qid is None else groups_of(qid)
-        kernel = loss.native_for(scores, mask, weight, groups)
-        if kernel is not None:
-            found = by_core(kernel, scores, given, groups, reduction)
-    if found is None:
-        found = by_formula(loss.in_torch, scores, given, reduction)
-    by_list = groups is not None and reduction == "none"
-    return *found, numbers_of(groups) if by_list and groups is not None else torch.empty(0, dtype=torch.int64)
+    given, loss = Given(labels, mask, weight, qid), _named(name)
+    found = loss.core_pass(scores, given, reduction)
+    if found is not None:
+        value, slopes = found.value_and_slopes(scores)
+    else:
+        value, slopes = by_formula(loss.in_torch, scores, given, reduction)
+    by_list = qid is not None and reduction == "none"
+    return value, slopes, numbered(qid) if by_list else torch.empty(0, dtype=torch.int64)
 
 
 @list_loss_operator.register_fake

@@ -20,7 +20,7 @@ from ltr.losses.arithmetic import widened, with_gradient_of, with_small_gaps
 from ltr.losses.contract import PairsName, RankingLoss, Reduction
 from ltr.losses.derivatives import derivatives
 from ltr.losses.functions import LOGISTIC
-from ltr.losses.operators import TIMES, statistic_loss
+from ltr.losses.operators import TIMES, Lengths, statistic_loss
 from ltr.losses.pairs import comparable_pairs, on_rows
 from ltr.losses.transforms import TwoClasses, transform
 from ltr.native import ListLoss
@@ -50,20 +50,25 @@ class _StatisticLoss(RankingLoss):
 
     def list_values(self, lists: Lists) -> Tensor:
         """Return the value of each list, in float64 inside."""
-        self._check_weighted(lists.weight is not None)
+        self._check_unweighted(lists.weight is not None)
         return on_rows(self._row_values, replace(lists, scores=widened(lists.scores))).to(lists.scores.dtype)
 
-    def native_derivatives(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled form that has the derivatives of the loss, if not its values; items have no weights."""
-        self._check_weighted(weighted)
-        return self.native(longest, pairs, equal=equal, weighted=weighted)
+    def native(self, lists: Lengths, *, derivatives: bool = False) -> ListLoss | None:
+        """Return the compiled pass over the pairs; None for weights of items, which `list_values` refuses."""
+        if lists.weighted and not derivatives:
+            return None
+        self._check_unweighted(lists.weighted)
+        return self._compiled(lists)
 
-    def _check_weighted(self, weighted: bool) -> None:
+    def _check_unweighted(self, weighted: bool) -> None:
         if weighted:
             raise ValueError(
                 f"{self.key} takes no weights of items, because positions count items: weight whole lists, or take a "
                 "pairwise loss, such as ranknet"
             )
+
+    @abc.abstractmethod
+    def _compiled(self, lists: Lengths) -> ListLoss | None: ...
 
     @abc.abstractmethod
     def _row_values(self, lists: Lists) -> Tensor:
@@ -106,13 +111,13 @@ class _StatisticLoss(RankingLoss):
 
 
 class SmoothStatisticLoss(_StatisticLoss):
-    r"""Shortfall of a rank statistic with smooth positions from its ideal value, as a share of it.
+    """Shortfall of a rank statistic with smooth positions from its ideal value, as a share of it.
 
     ``1 - (sum over i of  gain_i A(p_i)) / ideal,    p_i = sum over k != i of  sigmoid((s_k - s_i) / temperature)``
 
-    with A the weights of the statistic by position, 0 at the top, interpolated linearly. As the temperature goes
-    to 0 the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc``
-    1 minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
+    with A the weights of the statistic by position, 0 at the top, interpolated linearly. As the temperature goes to 0
+    the positions become those of a list without ties, and the loss 1 minus the normalised statistic (for ``auc`` 1
+    minus the share of pairs in order). It is not convex. With ``pairs="sum"`` it is the difference itself.
 
     Source: Taylor, Guiver, Robertson & Minka, *SoftRank* (2008), and Qin, Liu & Li, *A general approximation framework
     for direct optimization of information retrieval measures* (2010), for such positions.
@@ -145,13 +150,10 @@ class SmoothStatisticLoss(_StatisticLoss):
         check_number("temperature", temperature, above=0)
         self.temperature = float(temperature)
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs of short lists."""
-        if weighted or not self.has_few_pairs(longest, pairs, times=TIMES):
+    def _compiled(self, lists: Lengths) -> ListLoss | None:
+        if not self.has_few_pairs(lists.longest, lists.pairs, times=TIMES):
             return None
-        return statistic_loss(
-            "smooth", self.pairs == "mean", self.statistic, self.gain, longest, equal, self.temperature
-        )
+        return statistic_loss("smooth", self.pairs == "mean", self.statistic, self.gain, lists, self.temperature)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes, and the bound of `ltr/native/statistic_losses.cpp` on second derivatives."""
@@ -196,13 +198,13 @@ class SmoothStatisticLoss(_StatisticLoss):
 
 
 class LambdaLoss(_StatisticLoss):
-    r"""RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
+    """RankNet with each pair weighted by the change in the statistic if its items swapped: LambdaRank as a loss.
 
     ``sum over pairs with labels_i > labels_k of  D_ik log(1 + exp(-(s_i - s_k))) / ideal,``
     ``D_ik = |gain_i - gain_k| |A(p_i) - A(p_k)|``
 
-    with A the weights of the statistic by position and p the positions at the scores, with ties as in ResolvedRank; no
-    gradient flows through positions. With ``pairs="sum"`` it is not divided by the ideal value. Options are those of
+    with A the weights of the statistic by position and p the positions at the scores, through which no gradient flows,
+    with ties as in ResolvedRank. With ``pairs="sum"`` it is not divided by the ideal value. Options are those of
     `SmoothStatisticLoss`.
 
     Source: Burges, *From RankNet to LambdaRank to LambdaMART* (2010); Wang, Li, Golbandi, Bendersky & Najork, *The
@@ -217,11 +219,8 @@ class LambdaLoss(_StatisticLoss):
     key = "lambda"
     continuous = False
 
-    def native(self, longest: int, pairs: float, *, equal: bool, weighted: bool) -> ListLoss | None:
-        """Return the compiled pass over the pairs, of which one item is above the cutoff."""
-        if weighted:
-            return None
-        return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, longest, equal)
+    def _compiled(self, lists: Lengths) -> ListLoss | None:
+        return statistic_loss("lambda", self.pairs == "mean", self.statistic, self.gain, lists)
 
     def derivatives_of(self, lists: Lists) -> tuple[Tensor, Tensor]:
         """Return slopes and curvatures of lists of several lengths, by the core for those of each length."""

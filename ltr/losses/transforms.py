@@ -33,15 +33,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ltr.native import add_moments, interpolate
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 _NODES = 14
 _REACH = 38

@@ -19,25 +19,21 @@ _WEIGHT = "list_weight"  # name of the weights of lists among the values
 class RankingMetrics:
     """Means of measures over the lists of many batches and many processes.
 
-    The value of each list is kept on the CPU. A list on which a measure is undefined has the value `empty`; NaN is left
-    out of the mean. With weights V of lists the mean is ``sum of V_q value_q / sum of V_q``.
-
+    The value of each list is kept on the CPU. With weights V of lists the mean is ``sum of V_q value_q / sum of V_q``.
     Under ``torch.distributed`` the methods that take `sync` include the lists of all processes by default. Then every
     process must make the call, and all get the same values.
 
     Args:
         measures: names or measures, such as ``"ndcg@10"``; see `ltr.metrics.parse_measure`.
         ties: how tied scores are treated; see `ListOptions`.
-        empty: the value of a list for which a measure is undefined; NaN leaves the list out.
+        empty: the value of a list for which a measure is undefined; NaN leaves the list out of the mean.
 
     Examples:
         >>> metrics = RankingMetrics(["mrr", "precision@1"])
         >>> metrics.update(torch.tensor([[3.0, 2.0, 1.0], [1.0, 2.0, 3.0]]), torch.tensor([[0, 1, 0], [0, 0, 1]]))
         >>> metrics.update(torch.tensor([2.0, 1.0]), torch.tensor([0, 0]))  # mrr is undefined here
-        >>> {name: round(mean, 3) for name, mean in metrics.compute().items()}  # mrr: (1/2 + 1) / 2
-        {'mrr': 0.75, 'precision@1': 0.333}
-        >>> metrics.counts()
-        {'mrr': 2, 'precision@1': 3}
+        >>> {name: round(mean, 3) for name, mean in metrics.compute().items()}, metrics.counts()
+        ({'mrr': 0.75, 'precision@1': 0.333}, {'mrr': 2, 'precision@1': 3})
     """
 
     def __init__(self, measures: Iterable[str | Measure], *, ties: Ties = "resolved", empty: float = math.nan) -> None:

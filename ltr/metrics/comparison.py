@@ -1,12 +1,11 @@
 """The mean of a measure over lists with its confidence interval, and rankers compared by one value per list.
 
-The lists are the sample: they are resampled, paired and counted. Values are tensors, arrays or sequences of any shape,
-one value per list; a list on which the measure is undefined (NaN) for one ranker is left out for both.
-Values are rounded to 12 digits of the largest one, so that 0.6 - 0.4 ties with 0.4 - 0.2. Every function is
-deterministic: random draws depend on `seed` alone.
+The lists are the sample. Values are tensors, arrays or sequences of any shape, one value per list; a list on which the
+measure is undefined (NaN) for one ranker is left out for both. They are rounded to 12 digits of the largest one, so
+that 0.6 - 0.4 ties with 0.4 - 0.2. Random draws depend on `seed` alone.
 
-With a single list there are no lists to resample, so its items are the sample (`compare_on_list`). Relevant and
-irrelevant items are resampled separately, which keeps the number of positives and with it the meaning of the statistic.
+With a single list its items are the sample (`compare_on_list`). Relevant and irrelevant items are resampled separately,
+which keeps the number of positives and with it the meaning of the statistic.
 """
 
 from __future__ import annotations
@@ -50,10 +49,8 @@ def mean_interval(
 ) -> Interval:
     """Bootstrap confidence interval of the mean over lists (bias-corrected and accelerated).
 
-    Args:
-        values: one value per list, NaN where undefined, at least 2 defined ones.
-        confidence: confidence level of the interval, between 0 and 1.
-        resamples, seed: number of times that the lists are resampled, and its seed.
+    Given are one value per list, NaN where undefined, at least 2 defined ones; the confidence level, between 0 and 1;
+    and how many times the lists are resampled.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 14.
 
@@ -96,22 +93,21 @@ class Comparison:
 def compare(
     a: Tensor | ArrayLike, b: Tensor | ArrayLike, *, confidence: float = 0.95, resamples: int = 9999, seed: int = 0
 ) -> Comparison:
-    """Compare two rankers by their values on the same lists.
+    """Compare two rankers by their values on the same lists; the options are those of `mean_interval`.
 
     The randomisation test flips the sign of each difference; with up to 13 differing lists (2^n <= `resamples`) it
     tries all combinations, and its p value is exact. When no list differs, every p value is 1.
 
     Args:
         a, b: the values of the two rankers, one per list, in the same order, NaN where undefined; both must be defined
-            on at least 2 lists.
-        confidence, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
+        on
+            at least 2 lists.
 
     Source: Smucker, Allan & Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation* (CIKM 2007).
 
     Examples:
-        >>> first, second = [0.9, 0.8, 0.7, 0.9, 0.6, 0.5], [0.7, 0.7, 0.75, 0.6, 0.5, 0.5]
-        >>> print(compare(first, second))
+        >>> print(compare([0.9, 0.8, 0.7, 0.9, 0.6, 0.5], [0.7, 0.7, 0.75, 0.6, 0.5, 0.5]))
         0.7333 against 0.625: difference 0.1083 [0.025, 0.2167], p = 0.12, 4 wins, 1 ties, 1 losses
     """
     _check_options(confidence, resamples)
@@ -147,7 +143,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty_like(p)
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return [float(value) for value in adjusted]
+    return adjusted.tolist()
 
 
 @dataclass(frozen=True)
@@ -161,10 +157,8 @@ class ListComparison:
     p: float
 
     def __str__(self) -> str:
-        return (
-            f"{self.measure}: {self.value_a:.4g} against {self.value_b:.4g}, "
-            f"difference {self.difference}, p = {self.p:.2g}"
-        )
+        values = f"{self.value_a:.4g} against {self.value_b:.4g}"
+        return f"{self.measure}: {values}, difference {self.difference}, p = {self.p:.2g}"
 
 
 def compare_on_list(
@@ -177,7 +171,7 @@ def compare_on_list(
     resamples: int = 2000,
     seed: int = 0,
 ) -> ListComparison:
-    """Compare two rankers on one list by a bootstrap over its items.
+    """Compare two rankers on one list by a bootstrap over its items; the options are those of `mean_interval`.
 
     Relevant items (label > 0) and the others are resampled separately. The interval is that of the percentiles of the
     differences, and the p value is the smallest error at which such an interval excludes 0. Both describe the two
@@ -187,7 +181,6 @@ def compare_on_list(
         scores_a, scores_b: the scores of the items by the two rankers, floating point, ``(items,)``.
         labels: nonnegative, same shape.
         measure: a measure or its name, such as ``"dcg@10"``.
-        confidence, resamples, seed: as for `mean_interval`.
 
     Source: Efron & Tibshirani, *An Introduction to the Bootstrap* (1993), chapters 13 and 15.
 

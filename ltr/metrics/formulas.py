@@ -43,10 +43,7 @@ def misranking_error_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor
 
 def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     """Return twice the number of pairs won over twice the number of pairs, both counted in integers."""
-    if ties == "average":
-        places = ranked.total(ranked.start + ranked.end)
-    else:
-        places = 2 * ranked.total(ranked.end if ties == "subrank" else ranked.ordered(ties).position)
+    places = ranked.total(ranked.start + ranked.end if ties == "average" else 2 * ranked.positions(ties))
     n, positives = ranked.n, ranked.relevant
     won = 2 * n * positives - places - positives * (positives + 1)
     pairs = 2 * positives * (n - positives)
@@ -55,9 +52,10 @@ def _share_of_pairs_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
 
 def lift_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
     """Return the share of relevant items among the top k positions over their share of the list."""
+    hits = ranked.total(ranked.weights(lambda position, _: (position < k).double(), ties))
     size = ranked.n if k == math.inf else ranked.n.clamp(max=k)
     expected = ranked.relevant.double() * size / ranked.n  # hits by chance
-    return torch.where(ranked.relevant > 0, _hits(ranked, k, ties) / expected, empty)
+    return torch.where(ranked.relevant > 0, hits / expected, empty)
 
 
 def mrr_of(ranked: RankedLists, k: float, ties: Ties, empty: float) -> Tensor:
@@ -77,8 +75,7 @@ def _of_first(ranked: RankedLists, weight: Weight, ties: Ties, empty: float) -> 
     if ties == "average" and ranked.tied:
         found = _expected_first(ranked, ranked.groups.number[first], weight)
     else:
-        position = (ranked.end if ties == "subrank" else ranked.ordered(ties).position)[first]
-        found = weight(position, ranked.n[some])
+        found = weight(ranked.positions(ties)[first], ranked.n[some])
     return torch.where(ranked.all_relevant > 0, 0.0, empty).double().masked_scatter(some, found)
 
 
@@ -87,7 +84,7 @@ def average_precision_of(ranked: RankedLists, k: float, ties: Ties, empty: float
     if ties == "average" and ranked.tied:
         total = _expected_precisions(ranked, k)
     else:
-        position = ranked.end if ties == "subrank" else ranked.ordered(ties).position
+        position = ranked.positions(ties)
         total = ranked.total(torch.where(position < k, _found(ranked, ties) / (position + 1), 0.0))
     return torch.where(ranked.all_relevant > 0, total / ranked.all_relevant, empty)
 
@@ -113,7 +110,7 @@ def expected_reciprocal_rank_of(ranked: RankedLists, k: float, ties: Ties, empty
             "grade of your labels, as in err(max=5)"
         )
     stop = ranked.ordered(ties).gains("exp2") / 2.0**option
-    position = ranked.end if ties == "subrank" else ranked.ordered(ties).position
+    position = ranked.positions(ties)
     before = running_product(1.0 - stop, ranked.relevant) / (1.0 - stop)
     value = ranked.total(torch.where(position < k, stop * before / (position + 1), 0.0))
     if ties == "average" and ranked.tied:
@@ -128,7 +125,7 @@ def bpref_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
     Of N judged items that are not relevant, `above` stand above the relevant one; unjudged items do not count.
     """
     ranked = ranked.judged_only or ranked
-    many, owner = ranked.all_relevant, ranked.owner
+    many = ranked.all_relevant
     least = torch.minimum(many, ranked.nonrelevant).clamp(min=1)
 
     def kept(above: Tensor, owner: Tensor) -> Tensor:
@@ -144,15 +141,8 @@ def bpref_of(ranked: RankedLists, ties: Ties, empty: float) -> Tensor:
             (segment_sum(kept(above, groups.owner.repeat_interleave(choices)), choices) / choices)[groups.number]
         )
     else:
-        position = ranked.end if ties == "subrank" else ranked.ordered(ties).position
-        total = ranked.total(kept(position + 1 - _found(ranked, ties).long(), owner))
+        total = ranked.total(kept(ranked.positions(ties) + 1 - _found(ranked, ties).long(), ranked.owner))
     return torch.where(many > 0, total / many, empty)
-
-
-def count_of(ranked: RankedLists, ties: Ties, empty: float, *, what: str) -> Tensor:
-    """Return a number of items: those of the list, all relevant ones, those in the list, or those outside it."""
-    counts = {"num_ret": ranked.n, "num_rel": ranked.all_relevant, "num_rel_ret": ranked.relevant}
-    return (counts[what] if what in counts else ranked.all_relevant - ranked.relevant).double()
 
 
 def _found(ranked: RankedLists, ties: Ties) -> Tensor:
@@ -161,11 +151,6 @@ def _found(ranked: RankedLists, ties: Ties) -> Tensor:
     if ties == "subrank" and ranked.tied:
         found = found[(ranked.groups.relevant.cumsum(0) - 1)[ranked.groups.number]]
     return found
-
-
-def _hits(ranked: RankedLists, k: float, ties: Ties) -> Tensor:
-    """Return the number of relevant items among the top k positions, expected where ties are averaged."""
-    return ranked.total(ranked.weights(lambda position, _: (position < k).double(), ties))
 
 
 def _expected_precisions(ranked: RankedLists, k: float) -> Tensor:

@@ -1,10 +1,10 @@
 """Metrics by name: ``parse_measure("ndcg(gain=linear)@10")`` is a function of scores and labels.
 
-`evaluate` computes many from one sort of the lists. `docs/metrics.md` has the table of names; those that are not of a
-rank statistic (`ltr.statistics.RankStatistic`) are the rows of `_FORMULAS` and ``ndcg``, ``statistic(...)`` and
-``normalized(...)``. Names are also read as ir_measures and trec_eval spell them. Both take the label itself as the gain
-of NDCG, so ``nDCG@10`` and ``ndcg_cut_10`` are ``ndcg(gain=linear)@10``; only trec_eval's ``ndcg``, the one without a
-cutoff, cannot be told from ours.
+`evaluate` computes many from one sort of the lists. `docs/metrics.md` has the table of names: those of rank statistics
+(`ltr.statistics.RankStatistic`), the rows of `_FORMULAS`, and ``ndcg``, ``statistic(...)`` and ``normalized(...)``.
+Names are also read as ir_measures and trec_eval spell them. Both take the label itself as the gain of NDCG, so
+``nDCG@10`` and ``ndcg_cut_10`` are ``ndcg(gain=linear)@10``; only trec_eval's ``ndcg``, the one without a cutoff,
+cannot be told from ours.
 
 *Sources.* bpref: Buckley & Voorhees, *Retrieval Evaluation with Incomplete Information* (2004); rbp: Moffat & Zobel,
 *Rank-Biased Precision* (2008); err: Chapelle, Metzler, Zhang & Grinspan, *Expected Reciprocal Rank for Graded
@@ -18,7 +18,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
@@ -41,18 +40,15 @@ class ListOptions(TypedDict, total=False):
     """The keyword arguments that every metric takes.
 
     Attributes:
-        mask: boolean, of the shape of the scores, True where an item is real; None when all are.
-        qid: integers, ``(items,)``: the list of each item of flat 1-D input, lists in the order in which their ids
-            first appear.
-        ties: ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
+        mask: boolean, of the shape of the scores, True where an item is real; None when all are. qid: integers,
+        ``(items,)``: the list of each item of flat 1-D input, lists in the order in which ids first appear. ties:
+        ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``, see
             `ltr.metrics.ranked`.
         empty: the value of a list for which the metric is undefined, NaN by default.
-        outside: boolean, of the shape of the scores, True for items that are known but not in the list, such as the
-            relevant documents that a truncated run did not retrieve. They have no position, whatever their score, and
-            count where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal
-            order of a normalised statistic.
-        judged: boolean, of the same shape, False for items whose label 0 means that nobody has judged them: bpref
-            leaves them out, all other metrics take the 0.
+        outside: boolean, of the shape of the scores, True for known items that are not in the list, such as relevant
+            documents that a truncated run did not retrieve. Whatever their score, they have no position, and count
+            where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal order.
+        judged: boolean, of the same shape, False for items of label 0 that nobody has judged: bpref leaves them out.
     """
 
     mask: Values | None
@@ -82,7 +78,7 @@ class Measure(ABC):
     @property
     def higher_is_better(self) -> bool:
         """Whether a better order has a higher value."""
-        return True
+        return str(self) not in ("pairwise_misranking_error", "num_rel_missed")
 
     @property
     @abstractmethod
@@ -100,7 +96,7 @@ class Measure(ABC):
 class StatisticMeasure(Measure):
     """A rank statistic; if `normalized`, divided by its value for the ideal order, unless it is a share already.
 
-    The gain is that of a label; where hits or pairs are counted, every label above 0 is 1, and it is left out.
+    The gain is left out where hits or pairs are counted, which take every label above 0 as 1.
     """
 
     statistic: RankStatistic
@@ -143,7 +139,6 @@ class Formula(NamedTuple):
     of: Callable[..., Tensor]
     cut: bool = False  # whether @k may follow
     option: tuple[str, float, float, float] | None = None  # its name, default, and what it lies between
-    higher_is_better: bool = True
 
 
 _FORMULAS = {
@@ -152,11 +147,13 @@ _FORMULAS = {
     "success": Formula(formulas.success_of, cut=True),
     "rbp": Formula(formulas.rank_biased_precision_of, cut=True, option=("p", 0.8, 0.0, 1.0)),
     "err": Formula(formulas.expected_reciprocal_rank_of, cut=True, option=("max", 4.0, 0.0, 64.0)),
-    "pairwise_misranking_error": Formula(formulas.misranking_error_of, higher_is_better=False),
+    "pairwise_misranking_error": Formula(formulas.misranking_error_of),
     "rprec": Formula(formulas.r_precision_of),
     "bpref": Formula(formulas.bpref_of),
-    **{name: Formula(partial(formulas.count_of, what=name)) for name in ("num_ret", "num_rel", "num_rel_ret")},
-    "num_rel_missed": Formula(partial(formulas.count_of, what="num_rel_missed"), higher_is_better=False),
+    "num_ret": Formula(lambda ranked, **_: ranked.n.double()),
+    "num_rel": Formula(lambda ranked, **_: ranked.all_relevant.double()),
+    "num_rel_ret": Formula(lambda ranked, **_: ranked.relevant.double()),
+    "num_rel_missed": Formula(lambda ranked, **_: (ranked.all_relevant - ranked.relevant).double()),
 }
 _AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
 _OWN = ("ndcg", *_FORMULAS)
@@ -187,11 +184,6 @@ class FormulaMeasure(Measure):
                 raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether a better order has a higher value."""
-        return _FORMULAS[self.name].higher_is_better
-
-    @property
     def binary(self) -> bool:
         """Whether it asks only which labels are above 0."""
         return self.name != "err"
@@ -212,14 +204,11 @@ class FormulaMeasure(Measure):
 def parse_measure(text: str | Measure) -> Measure:
     """Return the measure that a string names; a measure passes through. White space around words is ignored.
 
-    Raises:
-        TypeError, ValueError: what names no measure, or an option outside its range.
+    Raises TypeError or ValueError for what names no measure, or an option outside its range.
 
     Examples:
-        >>> parse_measure("ndcg(gain = linear) @ 10")
-        parse_measure('ndcg(gain=linear)@10')
-        >>> parse_measure("normalized(dcg@5)")
-        parse_measure('ndcg@5')
+        >>> parse_measure("ndcg(gain = linear) @ 10"), parse_measure("normalized(dcg@5)")
+        (parse_measure('ndcg(gain=linear)@10'), parse_measure('ndcg@5'))
     """
     if isinstance(text, Measure):
         return text
@@ -258,14 +247,9 @@ def evaluate(
 ) -> dict[str, Tensor]:
     """Return the values of many measures from one sort of the lists: by name, float64, one per list.
 
-    Args:
-        scores: real numbers, ``(*batch, list)``.
-        labels: nonnegative, same shape.
-        measures: names or measures; see `parse_measure`.
-        options: see `ListOptions`.
-
-    Raises:
-        TypeError, ValueError: an unknown measure or treatment of ties, or inputs that `ltr.lists.as_lists` rejects.
+    Scores are real numbers, ``(*batch, list)``, labels nonnegative, of the same shape; `measures` are measures or their
+    names, see `parse_measure`, and the options those of `ListOptions`. Raises TypeError or ValueError for an unknown
+    measure or treatment of ties, and for inputs that `ltr.lists.as_lists` rejects.
 
     Examples:
         >>> values = evaluate(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 0]), ["auc", "mrr", "precision@2"])
@@ -293,8 +277,6 @@ def rank_statistic(
     ``auc`` takes the labels 0 and 1 only and is undefined without a positive and a negative. `statistic` may be a name,
     such as ``"dcg(base=e)@10"``; `gain` ``"exp2"`` takes ``2**label - 1``, ``"linear"`` the label itself.
 
-    Source: Rudin & Wang (2018), section 2.2.
-
     Examples:
         >>> scores, labels = torch.tensor([0.9, 0.5, 0.5, 0.1]), torch.tensor([1, 1, 0, 0])
         >>> rank_statistic(scores, labels, "wrs").item()  # ranks 4 and, below its tie, 2
@@ -311,12 +293,7 @@ def normalized_rank_statistic(
     gain: GainName = GAIN,
     **options: Unpack[ListOptions],
 ) -> Tensor:
-    """Return the rank statistic over its value for the ideal order (gains descending); undefined without a positive.
-
-    Examples:
-        >>> normalized_rank_statistic(torch.tensor([1.0, 2.0]), torch.tensor([1, 0]), "mrr").item()
-        0.5
-    """
+    """Return the rank statistic over its value for the ideal order (gains descending); undefined without a positive."""
     return StatisticMeasure(RankStatistic.parse(statistic), gain, normalized=True)(scores, labels, **options)
 
 
@@ -344,10 +321,6 @@ def ndcg(
     """Normalised discounted cumulative gain: DCG divided by the DCG of the ideal order.
 
     With ``ties="average"`` and ``gain="linear"`` it equals scikit-learn's ``ndcg_score``.
-
-    Examples:
-        >>> ndcg(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 1, 0])).item()
-        1.0
     """
     return StatisticMeasure(RankStatistic("dcg", cutoff=k), gain, normalized=True)(scores, labels, **options)
 
@@ -357,41 +330,22 @@ def auc(scores: Values, labels: Values, **options: Unpack[ListOptions]) -> Tenso
 
     A tied pair counts 0 (``resolved``), 1/2 (``average``, as in scikit-learn) or 1 (``optimistic``). With ``subrank``
     two tied positives cost a pair as well, and the value may be below 0.
-
-    Examples:
-        >>> auc(torch.tensor([2.0, 1.0, 1.0]), torch.tensor([1, 1, 0])).item()
-        0.5
     """
     return StatisticMeasure(RankStatistic("auc"))(scores, labels, **options)
 
 
 def hits(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Number of relevant items among the top k positions; an item is relevant if its label is above 0.
-
-    Examples:
-        >>> hits(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        1.0
-    """
+    """Number of relevant items, those with a label above 0, among the top k positions."""
     return StatisticMeasure(RankStatistic("hits", cutoff=k))(scores, labels, **options)
 
 
 def precision(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k.
-
-    Examples:
-        >>> precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        0.5
-    """
+    """Share of relevant items among the top k positions: hits / k, also if the list is shorter than k."""
     return StatisticMeasure(RankStatistic("precision", cutoff=k))(scores, labels, **options)
 
 
 def recall(scores: Values, labels: Values, *, k: int, **options: Unpack[ListOptions]) -> Tensor:
-    """Share of the relevant items that are among the top k positions; undefined without a relevant item.
-
-    Examples:
-        >>> recall(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1]), k=2).item()
-        0.5
-    """
+    """Share of the relevant items that are among the top k positions; undefined without a relevant item."""
     return StatisticMeasure(RankStatistic("recall", cutoff=k))(scores, labels, **options)
 
 
@@ -399,10 +353,6 @@ def mrr(scores: Values, labels: Values, *, k: int | None = None, **options: Unpa
     """Reciprocal rank: 1 / (position + 1) of the first relevant item, 0 if it is below the top k.
 
     The paper's statistic of that name, ``rank_statistic(scores, labels, "mrr")``, sums them over all relevant items.
-
-    Examples:
-        >>> mrr(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([0, 1, 1])).item()
-        0.5
     """
     return FormulaMeasure("mrr", k)(scores, labels, **options)
 
@@ -414,10 +364,6 @@ def average_precision(
 
     With ``ties="subrank"`` tied items are retrieved together, as scikit-learn's ``average_precision_score`` does;
     ``average`` is the expectation over a random order of ties (McSherry & Najork, ECIR 2008).
-
-    Examples:
-        >>> round(average_precision(torch.tensor([3.0, 2.0, 1.0]), torch.tensor([1, 0, 1])).item(), 6)  # (1 + 2/3) / 2
-        0.833333
     """
     return StatisticMeasure(RankStatistic("ap", cutoff=k))(scores, labels, **options)
 
@@ -462,17 +408,17 @@ def _parts(text: str) -> tuple[str, str, str]:
 
 def _option(name: str, options: str, text: str) -> float | None:
     """Return the number that the option of a measure has in a text, None without one."""
-    option = _FORMULAS[name].option
     if not options:
         return None
+    option = _FORMULAS[name].option
     key, _, value = options.partition("=")
-    if option is None or key != option[0]:
-        takes = "no options" if option is None else f"{option[0]}=NUMBER"
-        raise ValueError(f"measure {name}: takes {takes}, got {options!r} in {text!r}")
     try:
-        return as_number(value)
+        if option is not None and key == option[0]:
+            return as_number(value)
     except ValueError:
-        raise ValueError(f"measure {name}: takes {option[0]}=NUMBER, got {options!r} in {text!r}") from None
+        pass
+    takes = "no options" if option is None else f"{option[0]}=NUMBER"
+    raise ValueError(f"measure {name}: takes {takes}, got {options!r} in {text!r}")
 
 
 def _call(*arguments: str) -> str:

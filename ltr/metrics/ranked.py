@@ -100,10 +100,8 @@ class RankedLists:
         if gain == "linear":
             return self.labels
         if len(self.levels) and float(self.levels[-1]) >= _TOO_LARGE:
-            largest = f"got {float(self.levels[-1]):g}"
-            raise ValueError(
-                f"labels must be below {_TOO_LARGE} for gain 'exp2', {largest}: take gain 'linear' for them"
-            )
+            rule = f"must be below {_TOO_LARGE} for gain 'exp2', got {float(self.levels[-1]):g}"
+            raise ValueError(f"labels {rule}: take gain 'linear' for them")
         # by numpy: the last bit of torch's exp2 can depend on the place of a number in its tensor
         return torch.from_numpy(np.exp2(self.levels.numpy()) - 1.0)[self.grade]
 
@@ -120,7 +118,7 @@ class RankedLists:
     @cached_property
     def beginning(self) -> Tensor:
         """The place among all relevant items at which those of each list begin."""
-        return offsets(self.relevant)
+        return self.relevant.cumsum(0) - self.relevant
 
     @cached_property
     def groups(self) -> TieGroups:
@@ -160,6 +158,10 @@ class RankedLists:
         """Return the lists in the order that a treatment of ties assumes."""
         return self.with_ties_reversed if ties == "optimistic" else self
 
+    def positions(self, ties: Ties) -> Tensor:
+        """Return the position of each relevant item, in the order of ``ordered(ties)``; not for ``average``."""
+        return self.end if ties == "subrank" else self.ordered(ties).position
+
     def weights(self, weight: Weight, ties: Ties, *, per_list: Tensor | None = None) -> Tensor:
         """Return the weight of each relevant item under a treatment of ties, in the order of ``ordered(ties)``.
 
@@ -170,7 +172,7 @@ class RankedLists:
             groups = self.groups
             n = given[groups.owner].repeat_interleave(groups.size)
             return (segment_sum(weight(groups.positions, n), groups.size) / groups.size)[groups.number]
-        position = self.end if ties == "subrank" else self.ordered(ties).position
+        position = self.positions(ties)
         # one number for all lists needs no owners
         same = len(given) > 0 and bool((given == given[0]).all())
         return weight(position, given[:1].expand(len(position)) if same else given[self.owner])
@@ -241,8 +243,13 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
         missed_grade = missed_grade[torch.argsort(owner, stable=True)]
         missed = torch.bincount(owner, minlength=len(every.n))
         labels = labels[inside]
-    keys, label_bits = sort_items(lists, labels, levels)
-    relevant, grade, position, start, end, tied = _relevant_items(keys, label_bits, lists.n)
+    label_bits = (len(levels) - 1).bit_length()
+    by = _sorted_keys(lists, labels.long(), label_bits).numpy(), label_bits, lists.n.numpy()
+    relevant = torch.empty_like(lists.n)
+    total, tied = count_relevant(*by, relevant.numpy())
+    grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
+    start, end = ends or (position, position)
+    find_relevant(*by, *(x.numpy() for x in (grade, position, start, end)))
     return RankedLists(
         batch=lists.batch,
         n=lists.n,
@@ -260,33 +267,21 @@ def _ranked(every: FlatLists, inside: Tensor | None, judged_only: RankedLists | 
     )
 
 
-def _relevant_items(keys: Tensor, label_bits: int, n: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, bool]:
-    """Return `relevant`, `grade`, `position`, `start`, `end` and `tied` of `RankedLists`, by sorted keys."""
-    by = keys.numpy(), label_bits, n.numpy()
-    relevant = torch.empty_like(n)
-    total, tied = count_relevant(*by, relevant.numpy())
-    grade, position, *ends = torch.empty((4 if tied else 2, total), dtype=torch.int64)
-    find_relevant(*by, *(x.numpy() for x in (grade, position, *(ends or (position, position)))))
-    return relevant, grade, position, *(ends or (position, position)), tied
+def _sorted_keys(lists: FlatLists, labels: Tensor, label_bits: int) -> Tensor:
+    """Return the sorted keys: list by list, each from its top, items of equal score by ascending label.
 
-
-def sort_items(lists: FlatLists, labels: Tensor, levels: Tensor) -> tuple[Tensor, int]:
-    """Return the sorted keys, and how many low bits of a key are the number of its label among `levels`.
-
-    The order is list by list, each from its top, items of equal score by ascending label.
+    The lowest bits of a key are the number of its label.
     """
-    label_bits = (len(levels) - 1).bit_length()
     list_bits = max(len(lists.n) - 1, 0).bit_length()
-    labels = labels.long()
     numbered = _score_numbers(lists.scores.contiguous(), _ROOM - list_bits - label_bits)
-    if list_bits + numbered.bits + label_bits <= _ROOM:
+    if list_bits + numbered[-1] + label_bits <= _ROOM:
         keys = _packed(numbered, lists.number, labels, label_bits)
     else:
         keys = (unique(_packed(numbered, lists.number, torch.zeros_like(labels), 0))[1] << label_bits) | labels
-    return sorted_by_list(keys, lists.number, lists.n), label_bits
+    return _sorted_by_list(keys, lists.number, lists.n)
 
 
-def sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
+def _sorted_by_list(keys: Tensor, number: Tensor, n: Tensor) -> Tensor:
     """Return keys in ascending order, which is list by list; they may be sorted in place.
 
     Where the items of each list stand together, a padded matrix of the lists is sorted by rows: short rows are sorted
@@ -319,49 +314,38 @@ def _label_numbers(labels: Tensor) -> tuple[Tensor, Tensor]:
     return number[1:], levels.double()
 
 
-@dataclass(frozen=True)
-class _ScoreNumbers:
-    """Scores as integers, 0 for the highest: ``highest - x`` without the part of x that is at most `gap` in size."""
+def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, int, int, int]:
+    """Return what numbers scores, 0 for the highest, where `room` bits are left for a number.
 
-    scores: Tensor  # x, or floats whose bits are x in the order of the floats
-    highest: int
-    gap: int
-    bits: int
-
-
-def _score_numbers(scores: Tensor, room: int) -> _ScoreNumbers:
-    """Return the integers of scores, those of their bits where `room` bits suffice and of their ranks elsewhere."""
+    These are integers x, or floats whose bits are x in the order of the floats; the highest x; and the `gap`: the
+    number of a score is ``highest - x`` without the part of x that is at most `gap` in size, where there is no score.
+    Last come the bits of a number. It is of the bits of the scores where these suffice, of their ranks elsewhere.
+    """
     if not scores.numel():
-        return _ScoreNumbers(scores, 0, 0, 0)
+        return scores, 0, 0, 0
     low, high, least = score_range(scores.numpy())
-    for gap in (0, least - 1):  # there is no score in the gap around 0
+    for gap in (0, least - 1):
         low, high = (x - min(max(x, -gap), gap) for x in (low, high))
         if (bits := (high - low).bit_length()) <= room:
-            return _ScoreNumbers(scores, high, gap, bits)
+            return scores, high, gap, bits
     levels, number = unique(scores)
-    return _ScoreNumbers(number, len(levels) - 1, 0, (len(levels) - 1).bit_length())
+    return number, len(levels) - 1, 0, (len(levels) - 1).bit_length()
 
 
-def _packed(scores: _ScoreNumbers, number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
+def _packed(scores: tuple[Tensor, int, int, int], number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
     """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
     keys = torch.empty_like(number)
-    by = scores.highest, scores.gap, scores.bits, label_bits
-    pack_keys(scores.scores.numpy(), labels.numpy(), number.numpy(), *by, keys.numpy())
+    values, *by = scores
+    pack_keys(values.numpy(), labels.numpy(), number.numpy(), *by, label_bits, keys.numpy())
     return keys
 
 
 # Sums and products over the segments of a flat tensor: the other segments never change the value of one.
 
 
-def offsets(lengths: Tensor) -> Tensor:
-    """Return where each segment begins."""
-    return lengths.cumsum(0) - lengths
-
-
 def positions_within(lengths: Tensor) -> Tensor:
     """Return 0, 1, ... within each segment."""
-    everywhere = torch.arange(int(lengths.sum()))
-    return everywhere - offsets(lengths).repeat_interleave(lengths)
+    return torch.arange(int(lengths.sum())) - (lengths.cumsum(0) - lengths).repeat_interleave(lengths)
 
 
 def segment_sum(values: Tensor, lengths: Tensor) -> Tensor:

@@ -29,7 +29,6 @@ sections 3.2 and 3.3.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
@@ -61,17 +60,17 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
     """Rank by the linear score of a logistic regression.
 
     ``min over w, b of  ||w||^2 / 2 + C sum_i log(1 + exp(-s_i (w·z_i + b)))``, s_i = +-1, z_i the standardised
-    features. `C` is scikit-learn's: a large one, the default, regularises next to nothing. Rows with the lowest label
-    are the negative class, all others the positive one, and the list of a row makes no difference.
+    features. Rows with the lowest label are the negative class, all others the positive one, whatever their lists.
 
     Args:
-        C: inverse strength of the regularisation, > 0; ``"auto"`` takes whichever of 0.01, 0.1, 1 and 10 has the
-            largest likelihood of rows held out, in five folds of at most 10,000 rows.
-        standardize: whether `fit` divides each column by its standard deviation first. Constant columns get the weight
-            0.
-        max_iter: most iterations of the solver (L-BFGS), >= 1.
-        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, on the weights of raw columns,
-            see `ltr.rankers.constrained`.
+        C: inverse strength of the regularisation, > 0, scikit-learn's; the default regularises next to nothing.
+        ``"auto"``
+            takes whichever of 0.01, 0.1, 1 and 10 has the largest likelihood of rows held out, in five folds of at most
+            10,000 rows.
+        standardize: whether `fit` divides each column by its standard deviation first; constant columns get the weight
+        0. max_iter: most iterations of the solver (L-BFGS), >= 1. signs, required, forbidden, constraints,
+        max_nonzeros: as those of `ExactRanker`, on the weights of raw columns, see
+            `ltr.rankers.constrained`.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -172,12 +171,12 @@ class RankBoostRanker(Scored, Ranker):
     """RankBoost on thresholds of single features.
 
     Args:
-        rounds: most weak rankers, >= 1; there are fewer when none improves the loss any more.
-        thresholds: most cuts tried for each feature, >= 1: those between different values that come closest to
-            splitting the training rows into equal parts. None tries every cut.
-        step: ``"bound"`` or ``"exact"``, see the module; 100 rounds of the shorter one do best on test sets.
-        on_round: called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the
-            training pairs. Copies, pickles and files leave it out.
+        rounds: most weak rankers, >= 1; there are fewer when none improves the loss any more. thresholds: most cuts
+        tried for each feature, >= 1: those between different values that come closest to splitting the
+            training rows into equal parts. None tries every cut.
+        step: ``"bound"`` or ``"exact"``, see the module; 100 rounds of the shorter one do best on test sets. on_round:
+        called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the training
+            pairs. Copies, pickles and files leave it out.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -185,8 +184,7 @@ class RankBoostRanker(Scored, Ranker):
         losses_: exponential loss before round 1, which is 1, and after every round.
 
     Examples:
-        >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]
-        >>> RankBoostRanker(rounds=2, step="exact").fit(X, y).losses_.round(4).tolist()
+        >>> RankBoostRanker(rounds=2, step="exact").fit([[0.0], [1.0], [2.0], [3.0]], [0, 1, 0, 1]).losses_.tolist()
         [1.0, 0.75, 0.5625]
     """
 
@@ -242,16 +240,14 @@ class RankBoostRanker(Scored, Ranker):
             losses.append(_pair_loss(scores, positive, own))
             if self.on_round is not None:
                 self.on_round(done, losses[-1])
-        columns = list(zip(*chosen, strict=True)) or [(), (), ()]
-        self.features_ = np.array(columns[0], dtype=np.int64)
-        self.cuts_ = np.array(columns[1], dtype=np.float64)
-        self.alphas_ = np.array(columns[2], dtype=np.float64)
+        self.features_ = np.array([j for j, _, _ in chosen], dtype=np.int64)
+        self.cuts_, self.alphas_ = np.array([rest for _, *rest in chosen], dtype=np.float64).reshape(-1, 2).T.copy()
         self.losses_ = np.array(losses)
         return self
 
     def staged_decision_function(self, X: ArrayLike) -> Iterator[FloatArray]:
         """Yield the scores after each round; the last are those of `decision_function`."""
-        for scores in itertools.islice(self._stages(doubles(self._features(X))), 1, None):
+        for scores in self._stages(doubles(self._features(X))):
             yield scores.copy()
 
     def _alpha(self, r: float, V: float, U: float, half_pair: float) -> float:
@@ -277,9 +273,7 @@ class RankBoostRanker(Scored, Ranker):
         return parts
 
     def _scores(self, features: FloatArray) -> FloatArray:
-        for scores in self._stages(features):
-            last = scores
-        return last
+        return [np.zeros(len(features)), *self._stages(features)][-1]
 
     def _scores_in(self, graph: OnnxGraph, columns: str) -> str:
         if len(self.features_) == 0:
@@ -289,9 +283,8 @@ class RankBoostRanker(Scored, Ranker):
         return graph.linear(graph.cast(above), self.alphas_)
 
     def _stages(self, features: FloatArray) -> Iterator[FloatArray]:
-        """Yield the scores before and after each round, in one array that every round changes."""
+        """Yield the scores after each round, in one array that every round changes."""
         scores = np.zeros(len(features))
-        yield scores
         for j, cut, alpha in zip(self.features_, self.cuts_, self.alphas_, strict=True):
             scores[features[:, j] > cut] += alpha
             yield scores
@@ -299,7 +292,7 @@ class RankBoostRanker(Scored, Ranker):
 
 @dataclass(eq=False, repr=False)
 class ScoreColumn(Scored, Ranker):
-    """Rank by a column of X, such as the scores of a model trained elsewhere.
+    """Rank by a column of X, such as the scores of a model trained elsewhere; `index_` is its index.
 
     The scores of training rows should be out of fold, by models that have not seen these rows. As the base of a
     `TwoStageRanker` the column is not among the features of the exact stage.
@@ -307,9 +300,6 @@ class ScoreColumn(Scored, Ranker):
     Args:
         column: index of the column, or its name where X is a frame with names.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
-
-    Attributes:
-        index_: index of the column.
     """
 
     _FITTED = ("index_",)
@@ -338,9 +328,8 @@ class ScoreColumn(Scored, Ranker):
         """Return the index of the column among d columns, or ValueError where it is not one of them."""
         if isinstance(self.column, str):
             if names is None or self.column not in names:
-                have = (
-                    f"the columns are {', '.join(map(str, names))}" if names else "X has no column names: use an index"
-                )
+                known = f"the columns are {', '.join(map(str, names or ()))}"
+                have = known if names else "X has no column names: use an index"
                 raise ValueError(f"column must be the name of a column of X, got {self.column!r}; {have:.300}")
             return list(names).index(self.column)
         if not is_whole(self.column) or not 0 <= self.column < d:

@@ -67,7 +67,7 @@ class EstimatorRanker(Constrained, Scored, Ranker):
         seed: seed of an estimator that is named and has none of its own.
         signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`. The estimator learns from the
             columns that may be used, under `max_nonzeros` those of a logistic regression, all others being 0. Signs
-            become monotone constraints. A model that is not shown to satisfy the constraints is refused
+            become monotone constraints. A model not shown to satisfy the constraints is refused
             (`ltr.rankers.constraint_checks`).
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
@@ -79,9 +79,8 @@ class EstimatorRanker(Constrained, Scored, Ranker):
 
     Examples:
         >>> X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
-        >>> ranker = EstimatorRanker("sklearn.linear_model:Ridge(alpha=2.0)").fit(X, y)
-        >>> ranker.estimator_, ranker.form_
-        (Ridge(alpha=2.0, random_state=0), WeightsRanker(source='Ridge'))
+        >>> EstimatorRanker("sklearn.linear_model:Ridge(alpha=2.0)").fit(X, y).form_
+        WeightsRanker(source='Ridge')
     """
 
     _BY_LIST = True
@@ -341,19 +340,15 @@ def _weights_of(model: Estimator, d: int) -> FloatArray | None:
         weights = getattr(model, "linear_weights", getattr(model, "coef_", None))
         return weights.astype(np.float64).ravel() if isinstance(weights, np.ndarray) and weights.size == d else None
     steps = [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
-    if d > _MOST_COLUMNS or not all(map(_is_affine, steps)):
-        return None
+    for step in steps:  # those of scikit-learn that are affine for all rows, whatever they learned
+        known = type(step).__module__.startswith("sklearn.") and type(step).__name__ in _AFFINE
+        if not known or getattr(step, "clip", False) or d > _MOST_COLUMNS:
+            return None
     columns = np.vstack([np.zeros((1, d)), np.eye(d)])
     for step in steps:
         columns = np.asarray(step.transform(framed(columns, known_names(step))))
     weights = _weights_of(model.steps[-1][1], columns.shape[1])
     return None if weights is None else (columns[1:] - columns[0]) @ weights
-
-
-def _is_affine(step: Estimator) -> bool:
-    """Return whether a step is one of those of scikit-learn that are affine for all rows, whatever they learned."""
-    known = type(step).__module__.startswith("sklearn.") and type(step).__name__ in _AFFINE
-    return known and not getattr(step, "clip", False)
 
 
 def _bound(
@@ -411,11 +406,11 @@ def _as_value_error(what: str) -> Iterator[None]:
 
 
 def make_ranker(name: str, *, seed: int = 0) -> Ranker:
-    """Return the ranker of a name with default parameters.
+    """Return the ranker of a name with default parameters; others raise ValueError.
 
     Names are ``"logistic"`` or ``"logistic_regression"``, ``"rankboost"``, ``"card"`` for the best card of three
     questions, a loss for a `SurrogateRanker`, such as ``"p_norm_push(p=2)"``, or an estimator of another library for an
-    `EstimatorRanker`, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``. Others raise ValueError.
+    `EstimatorRanker`, such as ``"lightgbm:LGBMRanker(n_estimators=200)"``.
 
     Examples:
         >>> make_ranker("hinge")
@@ -428,23 +423,14 @@ def make_ranker(name: str, *, seed: int = 0) -> Ranker:
     if name == "card":
         return EstimatorRanker(_CARD)
     try:
-        if names_estimator(name):
-            EstimatorName.parse(name)
-            return EstimatorRanker(name, seed=seed)
+        if ":" in name:  # an estimator, or a loss of a user's own
+            path, _ = read_call("ranker", name)
+            found = named_object(f"ranker {path}", path)
+            if not (isinstance(found, type) and issubclass(found, RankingLoss)):
+                EstimatorName.parse(name)
+                return EstimatorRanker(name, seed=seed)
         parse_loss(name)
     except (TypeError, ValueError) as error:
         rule = "logistic, rankboost, card, the name of a loss, or module:Class of an estimator"
         raise ValueError(f"ranker must be {rule}, got {name!r} ({error})") from None
     return SurrogateRanker(name, seed=seed)
-
-
-def names_estimator(name: str) -> bool:
-    """Return whether a text is an import path that leads to an estimator, not to a loss of a user's own.
-
-    Raises ValueError for an import path that leads nowhere.
-    """
-    if ":" not in name:
-        return False
-    path, _ = read_call("ranker", name)
-    found = named_object(f"ranker {path}", path)
-    return not (isinstance(found, type) and issubclass(found, RankingLoss))

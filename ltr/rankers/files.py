@@ -71,20 +71,18 @@ def write_state(path: str | Path, state: Mapping[str, Any]) -> None:
     """
     from ltr import __version__
 
-    large = suffix_of(state) != ".json"
-    if large and str(path).lower().endswith(".json"):
+    tensors: dict[str, torch.Tensor] | None = None if suffix_of(state) == ".json" else {}
+    if tensors is not None and str(path).lower().endswith(".json"):
         instead = Path(path).with_suffix(".safetensors").name
         what = f"a network, or more than {_MOST_NUMBERS:,} numbers, are not written as JSON"
         raise ValueError(f"path: {what}, save the ranker as {instead}, got {str(path)!r:.200}")
-    tensors: dict[str, torch.Tensor] | None = {} if large else None
     head = {"format": _FORMAT, "version": _VERSION, "written_by": f"ltr {__version__}"}
-    text = json_text({**head, **_encoded(state, "", tensors)})
-    if tensors is None:
-        write_atomic(Path(path), text.encode())
-        return
-    from safetensors.torch import save
+    content = text = json_text({**head, **_encoded(state, "", tensors)}).encode()
+    if tensors is not None:
+        from safetensors.torch import save
 
-    write_atomic(Path(path), save(tensors, {_FORMAT: text}))
+        content = save(tensors, {_FORMAT: text.decode()})
+    write_atomic(Path(path), content)
 
 
 def suffix_of(state: Mapping[str, Any]) -> str:
@@ -95,10 +93,7 @@ def suffix_of(state: Mapping[str, Any]) -> str:
 
 
 def read_state(path: str | Path) -> Mapping[str, Any]:
-    """Read the state of a ranker.
-
-    Raises ValueError for a file of another kind, of a newer version of this package, or a damaged one.
-    """
+    """Read the state of a ranker; raise ValueError for a file of another kind, of a newer version, or a damaged one."""
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)
     tensors: dict[str, torch.Tensor] = {}
@@ -113,10 +108,9 @@ def read_state(path: str | Path) -> Mapping[str, Any]:
             raise ValueError(f"damaged or cut off ({error})") from None
         raise ValueError("it is no JSON and no safetensors") from None
     kind = content.get("format") if isinstance(content, dict) else None
-    if kind == "ltr card":
-        raise ValueError("it holds a card, which ltr.cards.Card.load reads")
     if kind != _FORMAT:
-        raise ValueError(f"it has no format {_FORMAT!r}")
+        card = "it holds a card, which ltr.cards.Card.load reads"
+        raise ValueError(card if kind == "ltr card" else f"it has no format {_FORMAT!r}")
     version = content.get("version")
     if isinstance(version, int) and version > _VERSION:
         writer = content.get("written_by", "a newer version")

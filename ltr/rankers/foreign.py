@@ -123,10 +123,8 @@ class TreesRanker(GivenRanker):
         """
         read = _reader_of(model)
         if read is None:
-            raise TypeError(
-                "model must be a fitted model of LightGBM or XGBoost, or trees, a forest or gradient boosting of "
-                f"scikit-learn, got {model!r:.80}"
-            )
+            known = "LightGBM or XGBoost, or trees, a forest or gradient boosting of scikit-learn"
+            raise TypeError(f"model must be a fitted model of {known}, got {model!r:.80}")
         ranker = cls(type(model).__name__)
         ranker._set_trees(read(model))
         if (names := known_names(model)) is not None:
@@ -134,10 +132,8 @@ class TreesRanker(GivenRanker):
         rows = _probes(ranker)
         own, found = raw_scores(model, rows), ranker._scores(rows)
         if own is None or own.shape != found.shape or not np.array_equal(own, found):
-            raise TypeError(
-                f"the trees of this {type(model).__name__} do not give its scores: it has options, or is of a version "
-                "of its library, that this package does not know"
-            )
+            why = "it has options, or is of a version of its library, that this package does not know"
+            raise TypeError(f"the trees of this {type(model).__name__} do not give its scores: {why}")
         return ranker
 
     def _set_trees(self, forest: _Forest) -> None:
@@ -236,11 +232,10 @@ def raw_scores(model: Estimator, features: FloatArray) -> FloatArray | None:
     rows = framed(features, known_names(model))
     if reader is _read_lightgbm:
         scores = model.predict(rows, raw_score=True)
+    elif reader is _read_xgboost and hasattr(model, "get_booster"):
+        scores = model.predict(rows, output_margin=True)
     elif reader is _read_xgboost:
-        if hasattr(model, "get_booster"):
-            scores = model.predict(rows, output_margin=True)
-        else:
-            scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
+        scores = model.inplace_predict(features, predict_type="margin", validate_features=False)
     elif not hasattr(model, "classes_"):
         scores = _in_order(model).predict(rows)
     elif reader is not _read_forest:
@@ -403,15 +398,10 @@ def _read_histograms(model: Estimator) -> _Forest:
     if not hasattr(model, "classes_") and model.loss not in ("squared_error", "absolute_error", "quantile"):
         raise TypeError(f"a {type(model).__name__} with loss={model.loss!r} has no form here")
     _check_no_categories(model, model.is_categorical_ is not None)
-    trees = [_histogram_tree(one.nodes) for (one,) in model._predictors]
+    trees, names = [], ("feature_idx", "num_threshold", "missing_go_to_left", "left", "right", "value")
+    for (one,) in model._predictors:
+        trees.append(_nodes(one.nodes["is_leaf"].astype(bool), *(one.nodes[name] for name in names)))
     return _Forest(int(model.n_features_in_), trees, float(np.ravel(model._baseline_prediction)[0]))
-
-
-def _histogram_tree(nodes: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    names = ("feature_idx", "missing_go_to_left", "left", "right")
-    feature, missing_left, left, right = (nodes[name].astype(np.int64) for name in names)
-    leaf = nodes["is_leaf"].astype(bool)
-    return _nodes(leaf, feature, nodes["num_threshold"], missing_left, left, right, nodes["value"])
 
 
 def _read_forest(model: Estimator) -> _Forest:
@@ -445,9 +435,8 @@ def _read_gradient_boosting(model: Estimator) -> _Forest:
     if model.n_trees_per_iteration_ != 1:
         raise TypeError(_SEVERAL)
     if model.init_ != "zero" and not type(model.init_).__name__.startswith("Dummy"):
-        raise TypeError(
-            f"a {type(model).__name__} that starts from the scores of init={model.init!r:.80} has no form here"
-        )
+        what = f"that starts from the scores of init={model.init!r:.80}"
+        raise TypeError(f"a {type(model).__name__} {what} has no form here")
     d = int(model.n_features_in_)
     start = float(model._raw_predict_init(np.zeros((1, d), np.float32))[0, 0])
     trees = [_sklearn_tree(one.tree_, model.learning_rate * one.tree_.value[:, 0, 0]) for (one,) in model.estimators_]

@@ -151,9 +151,9 @@ class _Block(nn.Module):
 class TwoStageScorer(nn.Module):
     """Scores of a base, replaced at the top of a list by higher ones in the order of a correction.
 
-    `ltr.rankers.TwoStageRanker` has the formula. The base takes so many of the columns, and `exact`
-    scores items; `base_weight` times the base score less `base_center` is added. The top begins at `threshold`; None
-    where that is the `top_k`-th largest base score of each list.
+    `ltr.rankers.TwoStageRanker` has the formula. The base takes so many of the columns, and `exact` scores items;
+    `base_weight` times the base score less `base_center` is added. The top begins at `threshold`; None where that is
+    the `top_k`-th largest base score of each list.
     """
 
     if TYPE_CHECKING:

@@ -89,23 +89,23 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
         scorer: ``"linear"``, ``"mlp"`` or ``"attention"``.
         hidden: widths of the hidden layers of an mlp, or of the layers before the attention. None and the same for
-            `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`: what
-            `ltr.training.defaults_of` says.
-        blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`.
-        scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
-        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique.
-        optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
-        batch_size: lists in a mini-batch, or rows where there are no lists. None is 16 lists or 128 rows for neural
-            scorers, everything for linear ones.
+            `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`:
+            `ltr.training.defaults_of`.
+        blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`. scale: ``"standardize"``, or
+        ``"quantile"``, which heavy tails do not disturb, for neural scorers. batch_size: lists in a mini-batch, or rows
+        where there are no lists. None is 16 lists or 128 rows for neural scorers,
+            everything for linear ones.
         validation: share of the lists that is held out, or of the rows where there are no lists; 0 for none. None is
-            0.2 for neural scorers, and for losses that are not convex where there are lists.
-        max_steps, learning_rate, schedule, warmup, weight_decay, clip, precision, patience, chunk_rows, tolerance,
-            device: see `ltr.fitting.FitOptions`.
-        seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0.
-        on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
-            weights of that step. Copies, pickles and files leave it out.
+        0.2 for
+            neural scorers, and for losses that are not convex where there are lists.
+        l2, optimizer, max_steps, learning_rate, schedule, warmup, weight_decay, clip, precision, patience, chunk_rows,
+            tolerance, device: see `ltr.fitting.FitOptions`.
+        seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0. on_step: called
+        as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the weights
+            of that step. Copies, pickles and files leave it out.
         signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, for a linear scorer and a
-            convex loss. Their solver (`ltr.rankers.constrained`) calls no `on_step`, and its fits cannot be resumed.
+        convex
+            loss. Their solver (`ltr.rankers.constrained`) calls no `on_step`, and its fits cannot be resumed.
         statistic, gain, normalize: what `score` reports, see `Ranker`. Validation takes the mean over lists of the
             statistic's share of its best value, whatever `normalize` says.
 
@@ -114,8 +114,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         objective_: the objective of the ranker's weights, which without validation is the lowest that was reached.
         validation_: the statistic of the rows held out, or of the `validation_set`, for these weights; None without.
         n_iter_: steps done.
-        converged_: whether the fit reached the tolerance, or validation ended it. A fit that did neither warns with
-            scikit-learn's ``ConvergenceWarning``.
+        converged_: whether the fit reached the tolerance, or validation ended it; others warn (``ConvergenceWarning``).
         fit_: the `ltr.fitting.Fit` of the last call of `fit`; its ``state_dict()`` resumes an interrupted one. None in
             copies and pickles, for it has the training data.
 
@@ -182,13 +181,12 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
         Args:
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
-                these. A ranker that does not validate, as a linear one with a convex loss, only measures its
-                `validation_`.
+            these. A
+                ranker that does not validate, as a linear one with a convex loss, only measures its `validation_`.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
-        Raises:
-            ValueError: constraints on the weights that cannot be satisfied.
-            FloatingPointError: an objective that is not finite.
+        Raises ValueError for constraints that cannot be satisfied, FloatingPointError for an objective that is not
+        finite.
         """
         data = X, y, qid, sample_weight, group, time
         if self._is_constrained:
@@ -216,29 +214,27 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self, data: Sequence[ArrayLike | None], validation_set: ValidationSet | None, resume: dict[str, Any] | None
     ) -> SurrogateRanker:
         loss = self._checked_loss()
-        wrong = [
+        for broken, name, rule, value in (
             (self.scorer != "linear", "scorer", "linear", self.scorer),
             (self._chosen("optimizer") != "lbfgs", "optimizer", "lbfgs", self.optimizer),
             (bool(self.validation), "validation", None, self.validation),
             (resume is not None, "resume", None, "a state"),
-        ]
-        for broken, name, rule, value in wrong:
+        ):
             if broken:
                 raise ValueError(f"{name} must be {rule!r} with constraints on the weights, got {value!r}")
         rows = self._weighted_data(*data)  # type: ignore[arg-type]
-        features, labels, groups, weights = rows.features, rows.labels, rows.lists, rows.weights
-        held = None if validation_set is None else self._checked_set(validation_set, groups)
-        scale = Standardize.fit(features, weights)
+        held = None if validation_set is None else self._checked_set(validation_set, rows.lists)
+        scale, options = Standardize.fit(rows.features, rows.weights), self._options(rows.lists)
         self.fit_: Fit | None = None
         fit = fit_linear(
             loss,
-            scale(torch.tensor(features)).numpy(),
-            labels,
+            scale(torch.tensor(rows.features)).numpy(),
+            rows.labels,
             self._weight_constraints(),
             scale.scale.numpy(),
-            lists=groups,
-            weights=weights,
-            l2=self._options(groups).l2,
+            lists=rows.lists,
+            weights=rows.weights,
+            l2=options.l2,
             bias=isinstance(loss, LogisticLoss),
             names=self._names,
         )
@@ -248,8 +244,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self.objective_, self.n_iter_, self.converged_ = fit.objective, fit.steps, fit.converged
         self.validation_ = None
         if held is not None:
-            validation = self._validation(held, scale, scorer, self._options(groups))
-            self.validation_ = validation.mean(self._scores(held.X))
+            self.validation_ = self._validation(held, scale, scorer, options).mean(self._scores(held.X))
         return self
 
     @all_or_nothing
@@ -265,9 +260,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         if by_rank and rows.weights is not None and differ_in_lists(rows.weights, rows.lists):
             rule = "takes weights of queries only, the same for all rows of a qid, because positions count rows"
             raise ValueError(f"sample_weight: {loss.key} {rule}; pairwise losses take weights of rows")
-        options, decides = self._options(rows.lists), self._validates(loss, rows.lists)
-        held: _Rows | None = None
-        until = None
+        options, decides = self._options(rows.lists), bool(self.validation)
+        if self.validation is None:
+            decides = self.scorer != "linear" or (not loss.convex and rows.lists is not None)
+        held, until = None, None
         if validation_set is not None:
             held = self._checked_set(validation_set, rows.lists)
         elif decides and (chosen := self._held_out(given)) is not None:
@@ -280,7 +276,7 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         if resume is not None:
             check_state(resume)
             scorer.load_state_dict(resume["scorer"])
-        elif self._starts_elsewhere(loss, options):
+        elif not loss.convex and (self.scorer == "linear" or options.optimizer == "lbfgs"):
             scorer.load_state_dict(self._best_start(scorer, loss, Z, rows, near=until is not None))
         validation = None
         if held is not None:
@@ -300,11 +296,10 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             check_number("validation", self.validation)
             if self.validation >= 1:
                 raise ValueError(f"validation must be a share below 1, got {self.validation!r}")
-        if self.scorer == "linear":
-            if self._chosen("scale") != "standardize":
-                raise ValueError(f"scale must be 'standardize' with the linear scorer, got {self.scale!r}")
-            if self.dropout:
-                raise ValueError(f"dropout is for neural scorers only, got {self.dropout!r} with 'linear'")
+        if self.scorer == "linear" and self._chosen("scale") != "standardize":
+            raise ValueError(f"scale must be 'standardize' with the linear scorer, got {self.scale!r}")
+        if self.scorer == "linear" and self.dropout:
+            raise ValueError(f"dropout is for neural scorers only, got {self.dropout!r} with 'linear'")
         if self.layer_norm and self.scorer != "mlp":
             raise ValueError(f"layer_norm is for scorer 'mlp' only, got True with {self.scorer!r}")
         return parse_loss(self.loss)
@@ -315,11 +310,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return defaults_of(self.scorer, self.optimizer)[name] if value is None else value
 
     # validation
-
-    def _validates(self, loss: RankingLoss, groups: IntArray | None) -> bool:
-        if self.validation is None:
-            return self.scorer != "linear" or (not loss.convex and groups is not None)
-        return self.validation > 0
 
     def _held_out(self, given: LabelledRows) -> NDArray[np.bool_] | None:
         share = _VALIDATED if self.validation is None else self.validation
@@ -348,12 +338,8 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         return scale, self._rows(rows, scale, scorer, options)
 
     def _rows(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Rows:
-        given: dict[str, Any] = {
-            "device": options.torch_device(),
-            "resident": options.chunk_rows is None,
-            "chosen": rows.chosen,
-        }
-        return Rows(rows.X, dtype=next(scorer.parameters()).dtype, scale=scale, **given)
+        dtype, device, resident = next(scorer.parameters()).dtype, options.torch_device(), options.chunk_rows is None
+        return Rows(rows.X, dtype=dtype, device=device, resident=resident, scale=scale, chosen=rows.chosen)
 
     def _validation(self, rows: _Rows, scale: _Scale, scorer: _Scorer, options: FitOptions) -> Validation:
         statistic = RankStatistic.parse(self.statistic)
@@ -380,9 +366,6 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         mean = float(np.average(gain, weights=counts))
         error = float(np.linalg.norm(counts * (gain - mean)) / counts.sum())
         return fit.best_index if mean > error else 0
-
-    def _starts_elsewhere(self, loss: RankingLoss, options: FitOptions) -> bool:
-        return not loss.convex and (self.scorer == "linear" or options.optimizer == "lbfgs")
 
     # scores
 
@@ -468,14 +451,12 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         self, scorer: _Scorer, loss: RankingLoss, Z: Rows, rows: _Rows, *, near: bool = False
     ) -> _Parameters:
         """Return the parameters from which to minimise a loss that is not convex."""
-        options = FitOptions(
-            l2=self.l2, chunk_rows=self.chunk_rows, tolerance=self.tolerance, seed=self.seed, device=self.device
-        )
+        same = {name: getattr(self, name) for name in ("l2", "chunk_rows", "tolerance", "seed", "device")}
 
         def fitted(start: _Parameters, loss: RankingLoss, steps: int) -> Fit:
             own = copy.deepcopy(scorer)
             own.load_state_dict(start)
-            fit = Fit(own, loss, Z, rows.y, dataclasses.replace(options, max_steps=steps), rows.lists, rows.weights)
+            fit = Fit(own, loss, Z, rows.y, FitOptions(max_steps=steps, **same), rows.lists, rows.weights)
             fit.run()
             return fit
 

@@ -187,9 +187,8 @@ class Explanation:
     def _place(self, row: Hashable) -> int:
         places = np.flatnonzero(self.frame.index == row)
         if len(places) != 1:
-            raise ValueError(
-                f"row must be one of the explained rows, got {row!r:.80}: there are {len(places)} such rows"
-            )
+            count = f"there are {len(places)} such rows"
+            raise ValueError(f"row must be one of the explained rows, got {row!r:.80}: {count}")
         return int(places[0])
 
     def _parts(self, i: int, k: int) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 
 from ltr.exact import Limits
-from ltr.fitting import Fit, Validation
+from ltr.fitting import Fit, FitOptions, Validation
 from ltr.fitting.objective import Objective
 from ltr.losses import parse_loss
 from ltr.rankers import (
@@ -147,9 +147,7 @@ def test_the_weight_of_a_query_counts_wherever_means_over_lists_are_taken():
 def test_mini_batches_estimate_the_weighted_mean_without_bias():
     X, y, _, qid = data(n=60, lists=12)
     weights = np.random.default_rng(0).integers(1, 6, 12)[qid] * 1.0
-    objective = Objective(
-        LinearScorer(3), parse_loss("ranknet"), X, y, qid, weights, l2=0.0, device=torch.device("cpu"), chunk_rows=None
-    )
+    objective = Objective(LinearScorer(3), parse_loss("ranknet"), X, y, qid, weights, FitOptions(l2=0.0))
     whole = objective.evaluate()
     grad = [p.grad.clone() for p in objective.parameters]
     batches = [np.flatnonzero(np.isin(qid, range(at, at + 3))) for at in range(0, 12, 3)]
