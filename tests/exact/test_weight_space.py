@@ -145,13 +145,13 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
-    worth = np.ldexp(searchable.space.contribution.astype(float), -searchable.exponent)
+    worth = np.ldexp(searchable.space.arrays["contribution"].astype(float), -searchable.exponent)
     levels = problem.levels()
     assert np.all(worth >= levels.contribution)
     assert np.allclose(worth, levels.contribution, rtol=0, atol=1e-15 * problem.trivial_bound)
-    steps = searchable.space.step[: len(worth) - 1]
+    steps = searchable.space.arrays["step"][: len(worth) - 1]
     assert np.all(np.diff(steps) <= 0)
-    assert np.all(steps <= -np.diff(searchable.space.contribution))
+    assert np.all(steps <= -np.diff(searchable.space.arrays["contribution"]))
 
 
 # --- limits ----------------------------------------------------------------------------------------------------

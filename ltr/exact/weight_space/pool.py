@@ -108,7 +108,7 @@ class WorkerPool:
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         space, done = self.searchable.space, Outcome(target)
-        least = 2 * space.columns.size
+        least = 2 * space.arrays["columns"].size
         space.stop[0] = 0
         if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
             piece = self._search(boxes, target, tuning.ALONE)

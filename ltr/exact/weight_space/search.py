@@ -401,8 +401,8 @@ class Proof:
 
 def quantum(searchable: Searchable) -> float:
     """Return about what a few pairs contribute: a gap below which the work hardly grows any more."""
-    space = searchable.space
-    steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
+    arrays = searchable.space.arrays
+    steps = arrays["step"][: arrays["table"][arrays["first_level"][1] :].min(initial=len(arrays["contribution"]))]
     if not (positive := steps[steps > 0]).any():
         return 1e-12
     return math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent)
