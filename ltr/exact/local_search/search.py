@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
+from ltr.exact.largest_margin import minimize_linear
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels, RankedItems
-from ltr.exact.linear_program import minimize_linear
 from ltr.exact.problem import Problem
 from ltr.exact.state import Memory
 from ltr.native import Ascents, clip_segment
