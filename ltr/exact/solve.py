@@ -21,6 +21,7 @@ from ltr.checks import as_sequence, check_callable
 from ltr.exact import tuning
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.local_search import LocalSearch
+from ltr.exact.local_search.search import sizes_of
 from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Progress, Solution, Status
@@ -202,8 +203,7 @@ def single_features(problem: Problem) -> Iterator[FloatArray]:
     The features whose means differ most between the upper and the lower observations of the pairs come first, with the
     sign of that difference.
     """
-    size = np.abs(problem.X).max(axis=0)
-    scaled = problem.X / np.where(size > 0, size, 1.0)
+    scaled = problem.X / sizes_of(problem.X)
     spread = scaled.std(axis=0)
     promise = problem.balance @ scaled / np.where(spread > 0, spread, 1.0)
     sides = problem.sides

@@ -243,13 +243,12 @@ def test_a_demand_has_room_in_a_box_wherever_weights_of_it_meet_it():
 def test_demands_that_are_settled_are_met_on_all_of_a_box():
     settled = 0
     for problem, searchable, work, points in boxes():
-        space = searchable.space
         before = work.box
-        work.settle(space.compiled)
-        after = work.box
-        ends = np.searchsorted(space.level[space.positive], space.first_level[1:])
+        work.settle(searchable.space.compiled)
+        after, space = work.box, searchable.space.arrays
+        ends = np.searchsorted(space["level"][space["positive"]], space["first_level"][1:])
         own = [slice(first, last) for first, last in itertools.pairwise(ends)]
-        assert len(before["open"]) == len(space.positive)
+        assert len(before["open"]) == len(space["positive"])
         assert np.array_equal(before["open"][: ends[0]], after["open"][: ends[0]])  # those of the objective stay
         assert after["bound"] == before["bound"]
         for one, pairs in zip(problem.demanded, own, strict=True):

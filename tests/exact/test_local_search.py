@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from ltr.exact import LinearConstraints, RerankProblem
-from ltr.exact.linear_program import minimize_linear
+from ltr.exact.largest_margin import minimize_linear
 from ltr.exact.local_search import SearchBeside
 from ltr.exact.local_search.search import local_search, new_ascents, separating_weights
 from ltr.exact.preferences import PairwiseProblem, multipartite_pairs

@@ -1,13 +1,12 @@
 """What the compiled weight-space search refuses: arrays that do not fit together, and nothing read past their end."""
 
-import dataclasses
 import threading
 
 import numpy as np
 import pytest
 
 from ltr.exact import RerankProblem
-from ltr.exact.weight_space.space import LOOSE, space_of
+from ltr.exact.weight_space.space import space_of
 from ltr.native import SearchSpace, SearchWorkspace, find_opposites, search_weight_space
 
 NEVER = -(2**62)
@@ -20,10 +19,7 @@ def searchable(n=12, d=3):
 
 def fields(space):
     """The arguments of `SearchSpace`, all of them arrays of their own."""
-    found = {field.name: getattr(space, field.name) for field in dataclasses.fields(space) if field.name != "free"}
-    columns, one, other, apart = found.pop("conflicts")
-    found |= {"conflict_columns": columns, "one": one, "other": other, "apart": apart, "loose": LOOSE}
-    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in found.items()}
+    return {name: value.copy() if isinstance(value, np.ndarray) else value for name, value in space.arrays.items()}
 
 
 def searched(space, work, roots, **changes):

@@ -93,7 +93,7 @@ def test_a_part_of_a_long_list_leaves_the_bound_that_it_has_as_a_box(seed):
     rng = np.random.default_rng(seed)
     searchable, work = entered(long_list(seed), rng)
     box, space = work.box, searchable.space.compiled
-    assert len(searchable.space.positive) >= 1500
+    assert len(searchable.space.arrays["positive"]) >= 1500
     _, loss = work.probe(space, 2**62)
     same, losing = 0, 0
     for side, (least, most) in enumerate(SIDES):

@@ -13,7 +13,6 @@ from ltr.exact.state import SolveState, Stopped
 from ltr.exact.weight_space import WeightSpaceSearch, coordinates, search
 from ltr.exact.weight_space.coordinates import SYSTEMS, adapted
 from ltr.exact.weight_space.pool import WorkerPool
-from ltr.exact.weight_space.schedule import TargetSchedule
 from ltr.exact.weight_space.space import Boxes, space_of
 from ltr.statistics import RankStatistic
 from tests.reference import graded_problem
@@ -145,13 +144,13 @@ def test_coordinates_are_as_good_as_those_of_another_optimiser(seed):
 def test_integers_are_above_the_table_and_close_to_it():
     problem = hard_list()
     searchable = space_of(problem)
-    worth = np.ldexp(searchable.space.contribution.astype(float), -searchable.exponent)
+    worth = np.ldexp(searchable.space.arrays["contribution"].astype(float), -searchable.exponent)
     levels = problem.levels()
     assert np.all(worth >= levels.contribution)
     assert np.allclose(worth, levels.contribution, rtol=0, atol=1e-15 * problem.trivial_bound)
-    steps = searchable.space.step[: len(worth) - 1]
+    steps = searchable.space.arrays["step"][: len(worth) - 1]
     assert np.all(np.diff(steps) <= 0)
-    assert np.all(steps <= -np.diff(searchable.space.contribution))
+    assert np.all(steps <= -np.diff(searchable.space.arrays["contribution"]))
 
 
 # --- limits ----------------------------------------------------------------------------------------------------
@@ -185,7 +184,7 @@ def test_a_failing_check_leaves_no_thread_running():
 
 
 def test_the_schedule_ends_at_the_value():
-    schedule = TargetSchedule(gap=8.0, quantum=0.01)
+    schedule = search.TargetSchedule(gap=8.0, quantum=0.01)
     distances = [schedule.distance]
     while schedule.distance > 0 and len(distances) < 100:
         schedule.learn(math.exp(30.0 - 5.0 * schedule.distance), schedule.distance, 0.0)
@@ -200,7 +199,7 @@ def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
     def work(distance):
         return math.exp(30.0 - 6.0 * distance**tuning.POWER)
 
-    schedule, left = TargetSchedule(gap=8.0, quantum=0.01), work(0.0) * math.exp(-4.0)
+    schedule, left = search.TargetSchedule(gap=8.0, quantum=0.01), work(0.0) * math.exp(-4.0)
     spent = []
     while schedule.distance > 0 and len(spent) < 50:
         if work(schedule.distance) > 1.01 * left:
@@ -216,7 +215,7 @@ def test_the_schedule_follows_the_slope_of_the_work_and_the_time_left():
 
 
 def test_each_target_takes_a_few_times_the_work_of_the_one_before():
-    schedule = TargetSchedule(gap=8.0, quantum=0.01)
+    schedule = search.TargetSchedule(gap=8.0, quantum=0.01)
     before = schedule.expected(schedule.distance, 0.0)
     for _ in range(4):
         schedule.learn(math.exp(30.0 - 9.0 * schedule.distance**tuning.POWER), schedule.distance, 0.0)
@@ -232,7 +231,7 @@ def test_the_value_is_the_next_target_once_it_is_in_reach():
     def work(distance):
         return math.exp(40.0 - 12.0 * distance**tuning.POWER)
 
-    schedule, distances = TargetSchedule(gap=8.0, quantum=0.01), []
+    schedule, distances = search.TargetSchedule(gap=8.0, quantum=0.01), []
     while schedule.distance > 0:
         distances.append(schedule.distance)
         schedule.learn(work(schedule.distance), schedule.distance, 0.0)

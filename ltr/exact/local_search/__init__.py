@@ -2,7 +2,7 @@
 
 `LocalSearch` is the method of `solve`, and `search_locally` what other methods start from; the search itself is in
 `ltr.exact.local_search.search`. Where weights are whole numbers, it looks for real ones, whose roundings are ascended
-from in `ltr.exact.local_search.whole_numbers`.
+from by changes of one weight, or of two at once, as long as the objective grows.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import math
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -21,7 +22,6 @@ import numpy as np
 from ltr.exact import tuning
 from ltr.exact.constraints import LinearConstraints, set_fields
 from ltr.exact.local_search.search import local_search
-from ltr.exact.local_search.whole_numbers import ascend
 from ltr.exact.problem import Demanded, FloatArray, IntArray, Problem, check_pairs
 from ltr.exact.solution import Status
 from ltr.exact.state import MEGABYTE, Ending, Limits, SolveState, Stopped
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 _STRIDE = 1_000_003
+_WHOLE_STEPS = (-1.0, 1.0)
 _ROOM = 1 + 1e-6  # times the least weight of required columns, from which rounding does not lead below it
 
 
@@ -95,7 +96,7 @@ def search_locally(
     else:
         _search_supports(state, seconds, restarts, turn, threads, generator)
     if problem.integer is not None:  # the state has the roundings of real weights
-        ascend(state, time.monotonic() + seconds, generator, max(1, restarts // tuning.RESTARTS_PER_WHOLE))
+        _ascend_whole(state, time.monotonic() + seconds, generator, max(1, restarts // tuning.RESTARTS_PER_WHOLE))
 
 
 def search_instead(state: SolveState, ending: Ending, threads: int = 1) -> Ending:
@@ -325,3 +326,62 @@ def _support(
         if tuple(columns.tolist()) not in tried:
             return columns
     return None
+
+
+# --- whole numbers -------------------------------------------------------------------------------------------------
+
+
+def _ascend_whole(state: SolveState, until: float, generator: np.random.Generator, restarts: int) -> None:
+    """Ascend from the best weights of a state, then from others nearby, and offer what is better.
+
+    There are `restarts` ascents, which end at the time `until` of `time.monotonic` at the latest.
+    """
+    problem = state.problem
+    assert problem.integer is not None
+    for restart in range(restarts):
+        w = state.weights.copy()
+        if restart > 0:
+            changed = generator.choice(problem.d, min(problem.d, int(generator.integers(1, 4))), replace=False)
+            w[changed] = generator.integers(-problem.integer, problem.integer + 1, len(changed))
+        value, better = _value(problem, w), True
+        while better and time.monotonic() < until:
+            better = False
+            for moved in _whole_moves(problem, w, generator):
+                state.check()
+                if (found := _value(problem, moved)) > value:
+                    w, value, better = moved, found, True
+                    break
+                if time.monotonic() > until:
+                    break
+        if value > state.value:
+            state.offer(w)
+        if time.monotonic() > until:
+            return
+
+
+def _value(problem: Problem, w: FloatArray) -> float:
+    return problem.evaluate(w) if problem.feasible(w) else -math.inf
+
+
+def _whole_moves(problem: Problem, w: FloatArray, generator: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield weights near w: one changed to any whole number, then two by one each or one of them to 0."""
+    assert problem.integer is not None
+    columns, reach = generator.permutation(problem.d), problem.integer
+    for j in columns:
+        for to in range(-reach, reach + 1):
+            if to != w[j]:
+                moved = w.copy()
+                moved[j] = to
+                yield moved
+    used = np.flatnonzero(w)
+    for j in columns:
+        for k in used:
+            if j == k:
+                continue
+            for step in _WHOLE_STEPS:
+                for other in (*_WHOLE_STEPS, -w[k]):
+                    moved = w.copy()
+                    moved[j] += step
+                    moved[k] += other
+                    if np.abs(moved).max() <= reach:
+                        yield moved

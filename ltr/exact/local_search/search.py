@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
+from ltr.exact.largest_margin import minimize_linear
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels, RankedItems
-from ltr.exact.linear_program import minimize_linear
 from ltr.exact.problem import Problem
 from ltr.exact.state import Memory
 from ltr.native import Ascents, clip_segment
@@ -180,8 +180,8 @@ class _Search:
         if self._structure.kind == "pairs":
             levels, sizes = self.problem.all_levels(self._check)
             self._ascents = new_ascents(self.problem, levels, sizes=sizes, **options)
-            separating = separating_weights(self.problem, levels, self.deadline - time.perf_counter())
-            if separating is not None:
+            left = self.deadline - time.perf_counter()
+            if (separating := separating_weights(self.problem, levels, left)) is not None:
                 starts.append(self._feasible_towards(to_surface(separating)))
                 self._offer(starts[-1])
             starts.append(self._try_simple(self._at_most))
@@ -276,10 +276,8 @@ class _Search:
     @cached_property
     def _deviations(self) -> FloatArray:
         """Standard deviations of the features, or 1 where one does not vary, (d,)."""
-        X = self.problem.X
-        size = np.abs(X).max(axis=0)
-        size[size == 0] = 1.0
-        spread = (X / size).std(axis=0) * size
+        size = sizes_of(self.problem.X)
+        spread = (self.problem.X / size).std(axis=0) * size
         return np.where(spread > 0, spread, 1.0)
 
     def _at_most(self, w: FloatArray) -> float:
@@ -350,12 +348,16 @@ def line_search_seconds(problem: Problem) -> float:
 
 def regression(problem: Problem) -> FloatArray:
     """Return weights whose scores are nearest to how often observations are the upper one of a pair (least squares)."""
-    X = problem.X
-    size = np.abs(X).max(axis=0)
-    size[size == 0] = 1.0
+    X, size = problem.X, sizes_of(problem.X)
     scaled = (X - X.mean(axis=0)) / size
     found = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ problem.balance, rcond=1e-12)[0]
     return np.asarray(found / size)
+
+
+def sizes_of(X: FloatArray) -> FloatArray:
+    """Return the largest size of each feature, 1 where all are 0, (d,)."""
+    size = np.abs(X).max(axis=0)
+    return np.where(size > 0, size, 1.0)
 
 
 def to_surface(w: FloatArray) -> FloatArray:
@@ -409,9 +411,8 @@ def new_ascents(
     """Return ascents on a problem. Where weights miss a demand, their value is less a penalty.
 
     Args:
-        problem: problem whose features, price, margin and free columns are used.
-        structure: the levels of this problem and of its demands, or its items: then no pairs are listed, and a line of
-            long lists is searched by steps.
+        problem, structure: the problem, and the levels of it and of its demands, or its items: then no pairs are
+            listed, and a line of long lists is searched by steps.
         seed: seed of the random choices.
         sides: side constraints A w <= b that a line can violate, scaled to a size of about 1; None for all.
         project: orthogonal projection on the directions that keep the equality constraints, (d, d); None for no such.
@@ -422,7 +423,9 @@ def new_ascents(
     A, b = sides or problem.sides.scaled
     with np.errstate(over="ignore"):  # infinity will do: either is beyond all score differences
         limit = problem.margin * structure.steps.astype(np.float64)
-    common: dict[str, Any] = {
+    left_out = ("steps", "shift", "observation")
+    given: dict[str, Any] = {
+        **{name: values for name, values in structure._asdict().items() if name not in left_out},
         "columns": problem.X.T,
         "shift": structure.shift,
         "C": problem.C,
@@ -436,18 +439,16 @@ def new_ascents(
         "seed": seed,
         "stop": np.zeros(1, dtype=np.uint8) if stop is None else stop,
     }
-    left_out = ("steps", "shift", "observation")
-    own = {name: values for name, values in structure._asdict().items() if name not in left_out}
     if isinstance(structure, RankedItems):
-        return Ascents(offset=limit, threads=threads, **own, **common)
+        return Ascents(offset=limit, threads=threads, **given)
     demanded = problem.demanded if sizes is not None else ()
-    least = [float(asked.demand.least) - asked.problem.shift for asked in demanded]
-    asked_for: dict[str, Any] = {
-        "first_level": np.cumsum([0, *(sizes if sizes is not None else [len(structure.table)])]),
-        "least": np.array(least, dtype=np.float64),
-        "penalty": penalties(problem)[: len(least)],
-    }
-    return Ascents(limit=limit, **own, **asked_for, **common)
+    return Ascents(
+        limit=limit,
+        first_level=np.cumsum([0, *(sizes if sizes is not None else [len(structure.table)])]),
+        least=np.array([float(asked.demand.least) - asked.problem.shift for asked in demanded], dtype=np.float64),
+        penalty=penalties(problem)[: len(demanded)],
+        **given,
+    )
 
 
 def penalties(problem: Problem) -> FloatArray:

@@ -65,6 +65,7 @@ class Formulation:
         feature_unit: power of two by which differences and margin are divided; 1 for ordinary features.
         margin, scale: margin of the problem, and L, the big-M of all comparisons, in that unit.
         exact: False if the model excludes weights of the problem, so that its bound is not a bound of the problem.
+        rows: constraints and variables per comparison, in multiples of those of z_ik alone.
         guard: keeps exceptions of callbacks; to be checked after a solve.
 
     Raises:
@@ -75,7 +76,6 @@ class Formulation:
     name: ClassVar[str]
     exact: bool = True
     rows: int = 1
-    """Constraints and variables per comparison, in multiples of those of z_ik alone."""
 
     def __init__(self, problem: Problem, state: SolveState | None = None) -> None:
         self.check(problem)
@@ -107,7 +107,7 @@ class Formulation:
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment | None:
         """Return values of the variables that `_build` added, given the won comparisons; None if w is infeasible."""
-        raise NotImplementedError
+        return assign(self.z, wins)
 
     # --- families of variables and constraints -----------------------------------------------------------------
 
@@ -135,7 +135,6 @@ class Formulation:
             self._state.check()
 
     def _problem_pairs(self) -> IntArray:
-        """The pairs (i, k) that the problem's value depends on, (pairs, 2)."""
         self._require(self.problem.pair_count)
         levels = self.problem.levels(self.tick)
         return np.column_stack([levels.above, levels.below]).astype(np.int64)

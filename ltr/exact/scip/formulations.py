@@ -41,6 +41,7 @@ and constrain nothing. Edges given more than once are one pair with the sum of t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,26 +50,30 @@ from ltr.exact.largest_margin import deepest
 from ltr.exact.preferences import PairwiseProblem
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.reranking import RerankProblem
-from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, Variable, assign, linear
+from ltr.exact.scip.base import Assignment, Expression, Formulation, RankFormulation, assign, linear
 
 
 class _Ranks(RankFormulation):
     """The variables t_il of both formulations and the objective."""
 
-    def _add_ranks(self) -> tuple[Expression, float]:
-        """Add t_il, one row per positive and one column per rank of S_r; return the statistic."""
+    def _add_ranks(self, beaten: Callable[[int], Expression]) -> tuple[Expression, float]:
+        """Add t_il and its row for each positive and each rank of S_r; return the statistic.
+
+        `beaten` is the rank of an observation less 1.
+        """
         steps = np.diff(self.a, prepend=0.0)
         self.reached = np.flatnonzero(steps > 0)[np.flatnonzero(steps > 0) > 0] + 1  # S_r, ranks from 1
         self.t = {
             i: [self.model.addVar(f"t_{i}_{rank}", vtype="B") for rank in self.reached.tolist()]
             for i in self.problem.positives.tolist()
         }
+        for i, row in self.t.items():
+            self.tick()
+            below = beaten(i)
+            for rank, t in zip(self.reached.tolist(), row, strict=True):
+                self.model.addCons((rank - 1) * t - below <= 0, name=f"rank_reached_{i}_{rank}")
         gains = np.tile(steps[self.reached - 1], len(self.t))
         return linear(gains, [t for row in self.t.values() for t in row]), len(self.t) * float(self.a[0]) + self.shift
-
-    def _rows(self) -> list[tuple[int, list[tuple[int, Variable]]]]:
-        """Return each positive i with its (l, t_il)."""
-        return [(i, list(zip(self.reached.tolist(), row, strict=True))) for i, row in self.t.items()]
 
     def _assigned(self, rank: IntArray) -> Assignment:
         """Return the values of all t_il for the given ranks of the observations, 1 to n."""
@@ -83,15 +88,12 @@ class Subrank(_Ranks):
     ties = "subrank"
 
     def _build(self) -> tuple[Expression, float]:
-        self.comparison = self._add_comparisons(self._problem_pairs())
-        statistic = self._add_ranks()
-        for i, row in self._rows():
-            self.tick()
-            won = [self.comparison[i, k] for k in range(self.problem.n) if k != i]
-            beaten = linear([1.0] * len(won), won)
-            for rank, t in row:
-                self.model.addCons((rank - 1) * t - beaten <= 0, name=f"rank_reached_{i}_{rank}")
-        return statistic
+        comparison = self._add_comparisons(self._problem_pairs())
+
+        def beaten(i: int) -> Expression:
+            return linear([1.0] * (self.problem.n - 1), (comparison[i, k] for k in range(self.problem.n) if k != i))
+
+        return self._add_ranks(beaten)
 
     def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
         rank = np.ones(self.problem.n, dtype=np.int64)
@@ -107,36 +109,20 @@ class ResolvedRank(_Ranks):
     rows = 4
 
     def _build(self) -> tuple[Expression, float]:
-        n = self.problem.n
+        n, y = self.problem.n, self.problem.gains
         self._require(n**2)
-        self.comparison = self._add_comparisons(np.argwhere(~np.eye(n, dtype=bool)))
-        self._add_in_order()
-        self.r = [self.model.addVar(f"r_{i}", vtype="I", lb=0, ub=n - 1) for i in range(n)]
-        self._add_above()
-        self._add_ties()
-        statistic = self._add_ranks()
-        for i, row in self._rows():
-            self.tick()
-            for rank, t in row:
-                self.model.addCons((rank - 1) * t - self.r[i] <= 0, name=f"rank_reached_{i}_{rank}")
-        return statistic
-
-    def _add_in_order(self) -> None:
+        comparison = self._add_comparisons(np.argwhere(~np.eye(n, dtype=bool)))
         for block, rows in self._differences(self.pairs):
             for (i, k), row, z in zip(self.pairs[block].tolist(), rows, self.z[block], strict=True):
                 self.model.addCons(self.scale * z - linear(row, self.w) >= 0, name=f"in_order_{i}_{k}")
-
-    def _add_above(self) -> None:
-        n = self.problem.n
-        for (i, k), z in self.comparison.items():
+        self.r = [self.model.addVar(f"r_{i}", vtype="I", lb=0, ub=n - 1) for i in range(n)]
+        for (i, k), z in comparison.items():
             self.tick()
             self.model.addCons(self.r[i] - self.r[k] - n * z >= 1 - n, name=f"above_{i}_{k}")
-
-    def _add_ties(self) -> None:
-        n, y = self.problem.n, self.problem.gains
-        for (i, k), z in self.comparison.items():
+        for (i, k), z in comparison.items():
             if y[i] > y[k] or (y[i] == y[k] and i < k):
                 self.model.addCons(self.r[k] - self.r[i] + n * z >= 1, name=f"tie_{i}_{k}")
+        return self._add_ranks(self.r.__getitem__)
 
     def complete(self, w: FloatArray) -> Assignment | None:
         """Extend weights to a full solution; weights that are not regular are first moved, where their order allows."""
@@ -172,23 +158,7 @@ class ResolvedRank(_Ranks):
         return assign(self.z, above) + assign(self.r, rank) + self._assigned(rank + 1)
 
 
-class _Agreement(Formulation):
-    """A model that counts won comparisons; a subclass says which ones, and their weights."""
-
-    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
-        """Return distinct pairs (i, k), their weights π_ik > 0, and the constant."""
-        raise NotImplementedError
-
-    def _build(self) -> tuple[Expression, float]:
-        pairs, weights, constant = self._preferences()
-        self._add_comparisons(pairs)
-        return linear(weights, self.z), constant
-
-    def _complete(self, wins: NDArray[np.bool_], w: FloatArray) -> Assignment:
-        return assign(self.z, wins)
-
-
-class Auc(RankFormulation, _Agreement):
+class Auc(RankFormulation):
     """The AUC model of one list with labels 0 and 1, statistic ``auc`` or ``wrs``, and ``ties="resolved"``."""
 
     name = "auc"
@@ -202,14 +172,13 @@ class Auc(RankFormulation, _Agreement):
             raise ValueError(f"the auc model needs statistic 'auc' or 'wrs', got {problem.describe()}")
         return given
 
-    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
-        pairs = self._problem_pairs()
+    def _build(self) -> tuple[Expression, float]:
+        self._add_comparisons(self._problem_pairs())
         beta = float(self.a[-1] - self.a[0]) / (self.problem.n - 1)
-        constant = math.fsum(self.a[: len(self.problem.positives)]) + self.shift
-        return pairs, np.full(len(pairs), beta), constant
+        return linear([beta] * len(self.z), self.z), math.fsum(self.a[: len(self.problem.positives)]) + self.shift
 
 
-class Pairwise(_Agreement):
+class Pairwise(Formulation):
     """The model of a `PairwiseProblem`."""
 
     name = "pairwise"
@@ -222,7 +191,7 @@ class Pairwise(_Agreement):
             raise ValueError(f"the pairwise model needs a PairwiseProblem, got {problem.describe()}")
         return problem
 
-    def _preferences(self) -> tuple[IntArray, FloatArray, float]:
+    def _build(self) -> tuple[Expression, float]:
         pairs, at = np.unique(self._problem_pairs(), axis=0, return_inverse=True)
-        weights = np.bincount(at.ravel(), weights=self.problem.weights / self.unit).astype(np.float64)
-        return pairs, weights, 0.0
+        self._add_comparisons(pairs)
+        return linear(np.bincount(at.ravel(), weights=self.problem.weights / self.unit), self.z), 0.0

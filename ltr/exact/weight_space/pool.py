@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ltr.exact import tuning
 from ltr.exact.largest_margin import middle_of_cell
-from ltr.exact.problem import FloatArray, IntArray, Problem
+from ltr.exact.problem import FloatArray, Problem
 from ltr.exact.state import SolveState
 from ltr.exact.vertices import largest_value, offer_simple
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, Space
@@ -50,21 +49,19 @@ class Outcome:
 
 
 class _Piece(NamedTuple):
-    """What a thread found in some boxes."""
+    """Some boxes of one space that a thread has searched."""
 
     space: Space
+    part: int  # its number
     work: SearchWorkspace
-    target: int
-    value: int
-    best: FloatArray
-    left: Boxes
-    narrow: Boxes
-    boxes: int  # boxes examined
-    spent: int
+    found: Any  # what `search_weight_space` returned
 
 
 class WorkerPool:
     """Searches boxes of one space on several threads; a context manager that ends its threads.
+
+    `found` receives the weights of every better candidate, and `settle` every box too narrow to split, for which it
+    returns what its values do not exceed, as an integer. They are called in the thread that calls `close`.
 
     Attributes:
         boxes: boxes searched so far.
@@ -76,14 +73,6 @@ class WorkerPool:
     def __init__(
         self, searchable: Searchable, threads: int, found: Found, settle: Settle = lambda box: int(box.bound[0])
     ) -> None:
-        """Make the pool; `found` and `settle` are called in the thread that calls `close`.
-
-        Args:
-            searchable: the space.
-            threads: number of threads.
-            found: receives the weights of every better candidate.
-            settle: receives every box too narrow to split, and returns what its values do not exceed, as an integer.
-        """
         self.searchable, self.boxes, self.least_target, self.trusted = searchable, 0, NEVER, True
         self.threads, self._found, self._settle = threads, found, settle
         self._pool_size, self._best = threads, NEVER
@@ -108,12 +97,10 @@ class WorkerPool:
             allowance: work, in pairs examined, after which the boxes that are left are returned.
         """
         space, done = self.searchable.space, Outcome(target)
-        least = 2 * space.columns.size
+        least = 2 * space.arrays["columns"].size
         space.stop[0] = 0
         if self._pool is None and least <= tuning.ALONE and self.searchable.supports is None:
-            piece = self._search(boxes, target, tuning.ALONE)
-            self._take(piece, done)
-            boxes = piece.left
+            boxes = self._take(self._search(boxes, target, tuning.ALONE), done)
             if ends() or len(boxes.bound) == 0 or done.spent >= allowance:
                 done.left = list(boxes.each())
                 return done
@@ -133,10 +120,8 @@ class WorkerPool:
                 if pending and not running:  # a pause
                     time.sleep(tuning.POOL_POLL)
                 finished, running = wait(running, timeout=tuning.POOL_POLL, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    piece = future.result()
-                    self._take(piece, done)
-                    pending.extend(piece.left.each())  # the deepest boxes last: they are the next to be searched
+                for future in finished:  # the deepest boxes come last: they are the next to be searched
+                    pending.extend(self._take(future.result(), done).each())
                 if ends():
                     break
         finally:
@@ -148,32 +133,30 @@ class WorkerPool:
     def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
-        low, high, used, bound, part = boxes
-        left, narrow, reached, value, best, searched, spent = search_weight_space(
-            space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
-        )
-        parts = _boxes_of(left, part), _boxes_of(narrow, part)
-        return _Piece(space, work, reached, value, best, *parts, searched, spent)
+        *given, part = boxes
+        options = (target, allowance, tuning.NARROW_BOXES, self.trusted)
+        found = search_weight_space(space.compiled, work, *given, *options)  # type: ignore[arg-type, misc]
+        return _Piece(space, int(part.max(initial=0)), work, found)
 
-    def _take(self, piece: _Piece, done: Outcome) -> None:
-        """Add what a thread found to an outcome."""
+    def _take(self, piece: _Piece, done: Outcome) -> Boxes:
+        """Add what a thread found to an outcome, and return the boxes that are left."""
+        given_back, too_narrow, reached, value, best, boxes, spent = piece.found
+        left, narrow = (
+            Boxes(low, high, used, bound, np.full(len(bound), piece.part))
+            for low, high, used, bound in (given_back, too_narrow)
+        )
         self._idle.append(piece.work)
-        self.boxes += piece.boxes
-        if piece.value > self._best:
-            self._best = piece.value
-            self._found(piece.space.T @ piece.best[:-1])
-        done.target, done.spent = max(done.target, piece.target), done.spent + piece.spent
-        for box in piece.narrow.each():
+        self.boxes += boxes
+        if value > self._best:
+            self._best = value
+            self._found(piece.space.T @ best[:-1])
+        done.target, done.spent = max(done.target, reached), done.spent + spent
+        for box in narrow.each():
             if box.bound[0] > max(done.target, self.least_target):
                 done.unresolved = max(done.unresolved, self._settle(box))
             else:  # closed by a value found in the meantime
                 done.target = max(done.target, int(box.bound[0]))
-
-
-def _boxes_of(found: Sequence[NDArray[Any]], part: IntArray) -> Boxes:
-    """Return boxes that the kernel handed back, which are in the same space as those that it was given."""
-    low, high, used, bound = found
-    return Boxes(low, high, used, bound, np.full(len(bound), part.max(initial=0)))
+        return left
 
 
 def _pop(pending: list[Boxes]) -> Boxes:

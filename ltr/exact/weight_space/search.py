@@ -28,7 +28,6 @@ from ltr.exact.state import MEGABYTE, TOLERANCE, Ending, SolveState, Stopped
 from ltr.exact.supports import Sets
 from ltr.exact.weight_space.coordinates import adapted, apply_to
 from ltr.exact.weight_space.pool import NEVER, NarrowBoxes, Outcome, WorkerPool, offer_candidate
-from ltr.exact.weight_space.schedule import TargetSchedule
 from ltr.exact.weight_space.space import BEYOND, Boxes, Searchable, memory_needed, space_of, spaces_of
 
 _BELOW_STEP = 0.999  # share of the step between values above the best one at which a proof may end
@@ -72,18 +71,26 @@ def prove(
     relaxed: bool = True,
     close: Callable[[Proof], None] | None = None,
 ) -> Ending:
-    """Prove the value of a state's weights, or of better ones, within its limits; see `Proof` for the arguments.
+    """Prove the value of a state's weights, or of better ones, within its limits.
 
-    `close` closes all boxes of a round by calls of `Proof.close`; None for `Proof.close_all`.
+    Args:
+        state: a solve in progress; the search starts from its best weights, if it has any.
+        threads: number of threads; fewer where memory does not suffice.
+        coordinates: one of `SYSTEMS`, or the T of ``w = T v``, (d, d); None for the adapted ones if they gain anything.
+        local_search: share of the time in which one of the threads looks for better weights.
+        relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
+        close: closes all boxes of a round by calls of `Proof.close`; None for one call.
 
     Raises:
         Stopped: a limit of the state is reached.
     """
-    with Proof(state, threads, coordinates, local_search, relaxed=relaxed) as proof:
+    with Proof(state, threads, coordinates, local_search, relaxed) as proof:
         while proof.ending is None:
             proof.begin()
-            if proof.ending is None:
-                (close or Proof.close_all)(proof)
+            if proof.ending is None and close is not None:
+                close(proof)
+            elif proof.ending is None:
+                proof.close(proof.searchable.roots)
             proof.end()
         return proof.ending
 
@@ -91,9 +98,9 @@ def prove(
 class Proof:
     """A proof under way: rounds, each with a target at which every box has to be closed; a context manager.
 
-    A round is ``begin()``, then ``close_all()`` or calls of `close` until no boxes are left of the space's roots, then
-    ``end()``. It may be cut short: the best weights attain the bound (`ending` is set), or the problem that is searched
-    does not suffice.
+    A round is ``begin()``, then calls of `close` until no boxes are left of the space's roots, then ``end()``. It may
+    be cut short: the best weights attain the bound (`ending` is set), or the problem that is searched does not suffice.
+    All methods that search raise `Stopped` where a limit is reached.
 
     Attributes:
         problem: the problem that is searched, whose value is at least that of the state's problem at any weights.
@@ -102,16 +109,6 @@ class Proof:
         spent: pairs examined so far.
         target: target of the round, an integer of the space.
         ending: how the proof ended; None while it goes on.
-
-    Args:
-        state: a solve in progress; the search starts from its best weights, if it has any.
-        threads: number of threads; fewer where memory does not suffice.
-        coordinates: one of `SYSTEMS`, or the T of ``w = T v``, (d, d); None for the adapted ones if they gain anything.
-        local_search: share of the time in which one of the threads looks for better weights.
-        relaxed: search the problem's relaxation (`Problem.relaxed`) first, if it has one.
-
-    Raises:
-        Stopped: a limit of the state is reached, as in all methods that search.
     """
 
     _workers: WorkerPool
@@ -121,10 +118,9 @@ class Proof:
         self,
         state: SolveState,
         threads: int,
-        coordinates: str | FloatArray | None = None,
-        local_search: float = 0.0,
-        *,
-        relaxed: bool = True,
+        coordinates: str | FloatArray | None,
+        local_search: float,
+        relaxed: bool,
     ) -> None:
         while threads > 1 and memory_needed(state.problem, threads) > state.memory.left:
             threads -= 1
@@ -182,10 +178,6 @@ class Proof:
         self._began, self._spent_before = state.seconds, self.spent
         if state.closed(claimed=False):
             self.ending = Ending(Status.OPTIMAL, _ATTAINED)
-
-    def close_all(self) -> None:
-        """Close all boxes of the round."""
-        self.close(self.searchable.roots)
 
     def close(self, boxes: Boxes, allowance: float = np.inf) -> list[Boxes]:
         """Search boxes until everything in them is at most the target, or the best value if that is larger.
@@ -401,8 +393,93 @@ class Proof:
 
 def quantum(searchable: Searchable) -> float:
     """Return about what a few pairs contribute: a gap below which the work hardly grows any more."""
-    space = searchable.space
-    steps = space.step[: space.table[space.first_level[1] :].min(initial=len(space.contribution))]
+    arrays = searchable.space.arrays
+    steps = arrays["step"][: arrays["table"][arrays["first_level"][1] :].min(initial=len(arrays["contribution"]))]
     if not (positive := steps[steps > 0]).any():
         return 1e-12
     return math.ldexp(tuning.QUANTUM_PAIRS * float(np.median(positive)), -searchable.exponent)
+
+
+# --- the targets of a proof ----------------------------------------------------------------------------------------
+
+
+class TargetSchedule:
+    """Distances of falling targets from the value, so that each takes a few times the work of the one before.
+
+    The last one before the time limit is to take most of the time left: what was closed at a target is no bound before
+    everything is. The logarithm of the work is about linear in a power of the distance, `tuning.POWER`; its slope is
+    measured from target to target.
+
+    Args:
+        gap: bound minus value at the start; if it is not finite, the value itself is the only target.
+        quantum: a distance of a few pairs, at which the next target is the value itself.
+
+    Attributes:
+        distance: distance of the next target; 0 for the value itself, which ends the proof.
+    """
+
+    def __init__(self, gap: float, quantum: float) -> None:
+        self.distance, self._quantum = tuning.FIRST_TARGET * gap if math.isfinite(gap) else 0.0, quantum
+        self._slope = self._least_slope = tuning.STEEPNESS / _depth(self.distance) if self.distance > 0 else 1.0
+        self._work, self._bound = 0.0, 0.0  # pairs examined at the last target, and what it proved
+        self._comparable, self._measured = True, False  # whether these are of this space, and whether the slope is
+
+    def learn(self, work: float, bound: float, value: float) -> None:
+        """Take over the work of a target, in pairs examined, the bound that it proved, and the best value known."""
+        steps = _depth(self._bound - value) - _depth(bound - value)
+        if self._comparable and self._work > 0 and work > 0 and steps > 0:
+            self._slope, self._measured = max(math.log(work / self._work) / steps, self._least_slope), True
+        self._work, self._bound, self._comparable = work, bound, True
+
+    def change_space(self, gain: float) -> None:
+        """Expect the work of the same targets in other coordinates, a factor of ``exp(gain)`` less of it."""
+        self._work *= math.exp(-gain)
+        self._comparable = self._measured = False
+
+    def expected(self, distance: float, value: float) -> float:
+        """Return the pairs expected to be examined at a target this far from the value."""
+        exponent = self._slope * (_depth(self._bound - value) - _depth(distance))
+        return self._work * math.exp(max(min(exponent, tuning.LARGEST_EXPONENT), -tuning.LARGEST_EXPONENT))
+
+    def advance(self, value: float, room: float) -> None:
+        """Set the next distance, given the best value known and the pairs that can be examined in the time left."""
+        if self.distance == 0:
+            return
+
+        def needed(distance: float) -> float:
+            return self.expected(distance, value)
+
+        last = max(needed(self.distance), 1.0)
+        reach, most = needed(0.0) / last, room / last
+        far = min(tuning.FAR_REACH, tuning.FAR_REACH_SHARE * most) if self._measured else 0.0
+        if reach <= max(far, min(tuning.REACH, tuning.REACH_SHARE * most)):
+            self.distance = 0.0
+            return
+        growth = _growth(most) if self._measured else min(_growth(most), tuning.UNMEASURED_GROWTH)
+        nearest, farthest = tuning.NEAREST * self.distance, tuning.FARTHEST * self.distance
+        self.distance = _least_distance(needed, growth * last, nearest, farthest)
+        if self.distance < self._quantum:
+            self.distance = 0.0
+
+
+def _growth(room: float) -> float:
+    """Return how many times the work of the last target the next shall take, so that several like it fill the room."""
+    if math.isinf(room):
+        return tuning.GROWTH
+    targets = max(int(math.log(max(tuning.LAST_SHARE * room, 1.0), tuning.GROWTH)), 1)
+    return max(((tuning.LAST_SHARE if targets > 1 else 1.0) * room) ** (1 / targets), tuning.LEAST_GROWTH)
+
+
+def _depth(distance: float) -> float:
+    """Return the power of a distance in which the logarithm of the work is about linear."""
+    return float(max(distance, 0.0) ** tuning.POWER)
+
+
+def _least_distance(needed: Callable[[float], float], room: float, low: float, high: float) -> float:
+    """Return the least distance of an interval at which the work, which falls with the distance, fits, or its end."""
+    if needed(low) <= room:
+        return low
+    for _ in range(tuning.HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if needed(middle) <= room else (middle, high)
+    return high

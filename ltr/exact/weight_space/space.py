@@ -45,12 +45,10 @@ tolerance leaves 1e-9 of |b| and of all |y_j|, and terms that exceed their least
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -75,51 +73,18 @@ _CONFLICT_EVERYWHERE = 1e-30  # above max x·f, which is -2 margin and may have 
 _PAIR_LISTS, _STACK, _SCRATCH_BYTES = 1.5, 6, 34
 
 
-class ConflictingPairs(NamedTuple):
-    """Candidates for conflicts: two pairs each."""
+class Space(NamedTuple):
+    """A problem in the coordinates of a search; read-only, but for the byte that stops it."""
 
-    columns: NDArray[np.float32]  # f of each candidate, (d + 1, candidates)
-    one: NDArray[np.int32]  # positions of its two pairs, (candidates,)
-    other: NDArray[np.int32]
-    apart: NDArray[np.float32]  # number below which the computed ``max x·f`` proves a conflict, (candidates,)
-
-
-@dataclass(frozen=True)
-class Space:
-    """A problem in the coordinates of a search; read-only."""
-
-    columns: FloatArray  # pair differences and the margin, one row per coordinate, scaled to about 1, (d + 1, pairs)
-    slack: FloatArray  # rounding allowance of each pair, (pairs,)
-    single: NDArray[np.float32]  # columns without the margin's, one row per pair, with zeros up to a multiple of 8
-    positive: IndexArray  # as `Levels.positive`
-    level: IntArray  # this and the next three as in `Levels`
-    start: IntArray
-    most: IntArray
-    table: IntArray
-    counts_at: IntArray  # as `Levels.counts_at`
-    contribution: IntArray  # the tables as integers, rounded up
-    step: IntArray  # at each entry, the least that raising a count loses there or before, a nonincreasing function
-    first_level: IntArray  # of the objective and of each demand, and the number of levels, (demands + 2,)
-    least: IntArray  # least value of each demand as an integer of its own, rounded down, (demands,)
+    compiled: SearchSpace
+    arrays: dict[str, Any]  # what it reads, as `Space` of ``ltr/native/weight_space/space.h`` explains
     T: FloatArray  # weights of the coordinates, w = T v, (d, d); columns of I for a search by supports
-    A: FloatArray  # side constraints A v <= b, for v are weights where there are any
-    b: FloatArray  # their limits, with `LOOSE` of |b| added
-    price: IntArray  # of each weight: C as an integer, rounded down; 0 for free columns, (d,)
-    support: int  # most non-zero weights, those of free columns included, d for no limit
-    error: float  # rounding error of a sum over pairs, relative to the sum of its multipliers
     fixed: bool  # whether the margin coordinate is known; else it is the norm of T v
-    sparse: bool  # whether zeros count, so that a split sets them apart
-    integer: bool  # whether weights are whole numbers
-    counts_size: int  # as `Levels.counts_size`
-    conflicts: ConflictingPairs  # candidates for pairs that cannot both be won
-    stop: Flags  # set to 1 by another thread to have a search hand back its boxes at once, (1,)
 
-    @functools.cached_property
-    def compiled(self) -> SearchSpace:
-        """The space as compiled code reads it: the same arrays."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        columns, one, other, apart = fields.pop("conflicts")
-        return SearchSpace(**fields, conflict_columns=columns, one=one, other=other, apart=apart, loose=LOOSE)
+    @property
+    def stop(self) -> Flags:
+        """Set to 1 by another thread to have a search hand back its boxes at once, (1,)."""
+        return self.arrays["stop"]  # type: ignore[no-any-return]
 
 
 class Boxes(NamedTuple):
@@ -240,7 +205,7 @@ def spaces_of(
 
 
 def _tables(problem: Problem, levels: Levels, sizes: IntArray) -> tuple[dict[str, Any], int]:
-    """Return the fields of a space that do not depend on columns and coordinates, and the exponent of its unit."""
+    """Return the arrays of a space that do not depend on columns and coordinates, and the exponent of its unit."""
     first_level = np.cumsum([0, *sizes])
     begins = [*levels.table[first_level[:-1]].tolist(), len(levels.contribution)]
     contribution, price, exponent = _integers(levels.contribution[: begins[1]], levels.shift, problem)
@@ -295,26 +260,27 @@ def _space(
         single[block, :d] = columns[:d, block].T
     sides, counted = problem.sides, problem.counted[used]
     most = d if problem.max_nonzeros is None else min(d, problem.max_nonzeros + int(np.sum(~counted)))
-    slack, roots, conflicts = SLACK * problem.reach * size, _roots(problem, T, used, varies), _no_conflicts(d + 1)
-    if objectives > 0:
-        reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
-        conflicts = conflicting_pairs(columns, slack, reach, levels.above, levels.below, objectives)
-    space = Space(
-        **{**tables, "price": tables["price"][used]},
-        columns=columns,
-        slack=slack,
-        single=single,
-        T=np.ascontiguousarray(system),
-        A=np.ascontiguousarray(sides.A[:, used]),
+    slack, roots = SLACK * problem.reach * size, _roots(problem, T, used, varies)
+    reach = max(1.0, float(np.abs(np.append(roots.low, roots.high)).max(initial=0.0)))
+    arrays = {
+        **tables,
+        **conflicting_pairs(columns, slack, reach, levels.above, levels.below, objectives),
+        "price": tables["price"][used],
+        "columns": columns,
+        "slack": slack,
+        "single": single,
+        "T": np.ascontiguousarray(system),
+        "A": np.ascontiguousarray(sides.A[:, used]),
         # room for products that underflow
-        b=sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
-        support=most,
-        error=(pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
-        fixed=T is None,
-        sparse=problem.C > 0 or most < d,
-        integer=problem.integer is not None,
-        conflicts=conflicts,
-    )
+        "b": sides.b + LOOSE * np.abs(sides.b) + problem.d * 2.0**-1070,
+        "loose": LOOSE,
+        "support": most,
+        "error": (pairs + d + 16) * 2.0**-51 * problem.reach * float(size.max(initial=0.0)),
+        "fixed": T is None,
+        "sparse": problem.C > 0 or most < d,
+        "integer": problem.integer is not None,
+    }
+    space = Space(SearchSpace(**arrays), arrays, arrays["T"], T is None)
     return space, roots
 
 
@@ -396,42 +362,37 @@ def _roots(problem: Problem, T: FloatArray | None, columns: IntArray, varies: ND
 
 def conflicting_pairs(
     columns: FloatArray, slack: FloatArray, reach: float, above: IndexArray, below: IndexArray, objectives: int = 1
-) -> ConflictingPairs:
-    """Return the candidates among the pairs of some objectives; none where there are too many pairs.
+) -> dict[str, NDArray[Any]]:
+    """Return the candidates among the pairs of some objectives as a space has them; none where pairs are too many.
 
-    `columns` and `slack` are as in `Space`, `reach` is the largest size of a coordinate of a box, and `above` and
-    `below` have the observations of each pair, (pairs,).
+    These are f, (d + 1, candidates), the positions of the two pairs of each, `one` and `other`, and `apart`, the number
+    below which the computed ``max x·f`` proves a conflict. `columns` and `slack` are those of the space, `reach` is the
+    largest size of a coordinate of a box, and `above` and `below` have the observations of each pair, (pairs,).
 
     Examples:
         >>> columns, ends = np.array([[1.0, -2.0, 0.5], [0.0, 0.1, 1.0], [0.0, 0.0, 0.0]]), np.arange(3, dtype=np.int32)
         >>> found = conflicting_pairs(columns, np.zeros(3), 1.0, ends, ends + 3)
-        >>> found.one, found.other
+        >>> found["one"], found["other"]
         (array([0, 1], dtype=int32), array([1, 2], dtype=int32))
     """
     d, pairs = columns.shape[0] - 1, columns.shape[1]
     most = objectives * (tuning.CONFLICT_PAIRS_WIDE if d > tuning.CONFLICT_WIDE else tuning.CONFLICT_PAIRS)
     if pairs < 2 or pairs > most:
-        return _no_conflicts(d + 1)
-    # a pair with a larger margin than that is lost anyway
-    norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
-    units = columns / norm
-    one, other = _opposites(units[:d])
-    f = units[:, one] + units[:, other]
-    size = reach * np.abs(f).sum(axis=0)
-    error = (2 * d + 10) * 2.0**-23 * size + (slack / norm)[one] + (slack / norm)[other] + 2.0**-60
-    both_ways = (above[one] == below[other]) & (below[one] == above[other])
-    return ConflictingPairs(
-        np.ascontiguousarray(f, dtype=np.float32),
-        one,
-        other,
+        one, other = np.zeros((2, 0), np.int32)
+        f, apart = np.zeros((d + 1, 0)), np.zeros(0)
+    else:
+        # a pair with a larger margin than that is lost anyway
+        norm = np.maximum(np.abs(columns[:d]).sum(axis=0), np.abs(columns[d]))
+        units = columns / norm
+        one, other = _opposites(units[:d])
+        f = units[:, one] + units[:, other]
+        size = reach * np.abs(f).sum(axis=0)
+        error = (2 * d + 10) * 2.0**-23 * size + (slack / norm)[one] + (slack / norm)[other] + 2.0**-60
+        both_ways = (above[one] == below[other]) & (below[one] == above[other])
         # away from 0 by more than the rounding to single precision
-        np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error).astype(np.float32),
-    )
-
-
-def _no_conflicts(columns: int) -> ConflictingPairs:
-    one, other = np.zeros((2, 0), np.int32)
-    return ConflictingPairs(np.zeros((columns, 0), np.float32), one, other, np.zeros(0, np.float32))
+        apart = np.where(both_ways, _CONFLICT_EVERYWHERE, -1.001 * error)
+    single = np.ascontiguousarray(f, dtype=np.float32)
+    return {"conflict_columns": single, "one": one, "other": other, "apart": apart.astype(np.float32)}
 
 
 def _opposites(directions: FloatArray) -> tuple[NDArray[np.int32], NDArray[np.int32]]:

@@ -39,27 +39,22 @@ Problem problem_of(Arguments& given) {
   problem.least = given.get<double>("least");
   problem.most = given.get<std::size_t>("most");
   problem.whole = given.get<bool>("whole");
-  const auto members = given.vector<std::int64_t>("members");
-  const auto table = given.vector<std::int64_t>("table", members.size());
-  for (std::size_t t = 0; t < members.size(); ++t) problem.layers.push_back({index(members[t]), index(table[t])});
-  const auto lists = given.rows<std::int64_t>("lists");
-  for (std::size_t row = 0; row < lists.rows; ++row) {
-    const std::span<const std::int64_t> of = lists[row];
-    problem.lists.push_back({.first = index(of[0]),
-                             .ranked = index(of[1]),
-                             .layers = index(of[2]),
-                             .layer = index(of[4]),
-                             .size = index(of[3])});
-  }
+  const auto layers = given.rows<std::int64_t>("layers"), lists = given.rows<std::int64_t>("lists");
   const auto objectives = given.rows<std::int64_t>("objectives");
-  std::size_t list = 0, counter = 0;
-  for (std::size_t o = 0; o < objectives.rows; ++o) {
-    const std::size_t end = list + index(objectives(o, 0)), counters = index(objectives(o, 1));
-    problem.objectives.push_back({list, end, counter, counters});
-    list = end;
-    counter += counters;
+  require(layers.columns == 2 && lists.columns == 5 && objectives.columns == 4, "numbers of layers and lists");
+  for (std::size_t row = 0; row < layers.rows; ++row) {
+    problem.layers.push_back({index(layers(row, 0)), index(layers(row, 1))});
   }
-  require(list == problem.lists.size() && counter == problem.counters, "objectives of lists and counters");
+  for (std::size_t row = 0; row < lists.rows; ++row) {
+    const auto of = lists[row];
+    problem.lists.push_back({index(of[0]), index(of[1]), index(of[2]), index(of[3]), index(of[4])});
+  }
+  for (std::size_t row = 0; row < objectives.rows; ++row) {
+    const auto of = objectives[row];
+    problem.objectives.push_back({index(of[0]), index(of[1]), index(of[2]), index(of[3])});
+    const auto& [begin, end, first, counters] = problem.objectives.back();
+    require(end <= lists.rows && first + counters <= problem.counters, "objectives of lists and counters");
+  }
   return problem;
 }
 

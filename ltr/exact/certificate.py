@@ -1,14 +1,19 @@
 """Certificates: weights and a proof that no others are better, as a file that a small program checks.
 
 `certify` records the problem, the weights of a solution, and a partition of weight space into boxes in each of which
-the objective stays below a bound or a demand is not met. `ltr.verify` defines and checks such files.
+the objective stays below a bound or a demand is not met. `ltr.verify` defines and checks such files, and shows why
+partitions prove a bound. `Recorder` reads a problem as the verifier does, in integers, because the verifier must be
+able to close the same boxes. Boxes are examined in ``ltr/native/recorder.h``, which shows that exact arithmetic closes
+whatever is closed there.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
+import sys
 import time
 from collections.abc import Callable
 from fractions import Fraction
@@ -22,21 +27,26 @@ from ltr import verify
 from ltr.checks import as_float, check_whole
 from ltr.exact import tuning
 from ltr.exact.cards import CardProblem
-from ltr.exact.certificate.recorder import Recorder, pair_count
-from ltr.exact.problem import Problem
+from ltr.exact.constraints import SIDE_TOLERANCE
+from ltr.exact.problem import IntArray, Problem
 from ltr.exact.reranking import RerankProblem
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Solution, Status
 from ltr.files import write_atomic
+from ltr.native import Partition, PartitionProblem
 from ltr.statistics import RankStatistic
+from ltr.verify.boxes import ONE, root_cuts
 from ltr.verify.file import FORMAT, ROUNDING, VERSION, parse_statistic
 
 Content = dict[str, Any]
+Row = tuple[int, ...]
 
-_HEAD = {"format": FORMAT, "version": VERSION}
 _ROUNDING = 1e-13  # relative room above the value, for sums of rank weights that differ by rounding only
 _CARD_ROUNDING = Fraction(5e-13)  # the same for cards, which count as equal if they differ by less
 _NEAREST = Fraction(2.0**-52)  # rounding of a bound to the nearest float, as a share of the size
+_BITS = 62  # bits of the integers that represent sums of rank weights
+_TINY = float(np.finfo(np.float64).smallest_subnormal)
+_DONE, _PAUSED = 0, 1  # why `Partition.advance` returns
 
 
 class Certificate:
@@ -175,7 +185,7 @@ def certify(
 
     infeasible = solution.status is Status.INFEASIBLE
     exact = verify.Problem(described, infeasible=infeasible)
-    recorder = Recorder(problem, exact) if pair_count(exact) <= tuning.CERTIFICATE_PAIRS else None
+    recorder = Recorder(problem, exact) if problem.pair_count <= tuning.CERTIFICATE_PAIRS else None
 
     def record(bound: float | None) -> list[str] | None:
         return None if recorder is None else recorder.record(bound, max_boxes, max_checks, over)
@@ -193,8 +203,7 @@ def certify(
     if exact.admits_zero():
         best = max(best, exact.value([0.0] * exact.d))
     least = _up(best + Fraction(_ROUNDING) * reached.size)  # no bound below it holds
-    bounds = _bounds(least, reached.claimed, problem.trivial_bound)
-    return reached.certificate(described, None if recorder is None else _lowest(bounds, record, over))
+    return reached.certificate(described, _lowest(least, reached.claimed, problem.trivial_bound, record, over))
 
 
 def _certify_card(problem: CardProblem, solution: Solution, described: Content) -> Certificate:
@@ -260,13 +269,23 @@ class _Reached(NamedTuple):
         if proof is not None:
             near = Fraction(proof["bound"]) - self.attained <= ROUNDING * self.size
             claim = "optimal" if near else "bound"
-        stated = {"claim": claim, "value": self.value, "claimed_bound": self.claimed, "weights": self.written}
-        return Certificate({**_HEAD, **stated, "problem": described, "proof": proof})
+        return _certificate(described, claim, self.value, self.claimed, self.written, proof)
 
 
 def _infeasible(described: Content, partition: list[str]) -> Certificate:
-    stated = {"claim": "infeasible", "value": None, "claimed_bound": None, "weights": None}
-    return Certificate({**_HEAD, **stated, "problem": described, "proof": {"bound": None, "partition": partition}})
+    return _certificate(described, "infeasible", None, None, None, {"bound": None, "partition": partition})
+
+
+def _certificate(
+    described: Content,
+    claim: str,
+    value: float | None,
+    claimed: float | None,
+    written: list[float] | None,
+    proof: Content | None,
+) -> Certificate:
+    stated = {"claim": claim, "value": value, "claimed_bound": claimed, "weights": written}
+    return Certificate({"format": FORMAT, "version": VERSION, **stated, "problem": described, "proof": proof})
 
 
 def _known_name(name: str, lengths: list[int]) -> str:
@@ -286,27 +305,142 @@ def _number(number: float | None) -> float:
     return -math.inf if number is None else float(number)
 
 
-def _bounds(least: float, claimed: float, trivial: float) -> list[float]:
-    """Return the bounds to try, ascending: the least, the claimed one, and some that halve the way to either end."""
-    shares = [2.0**-k for k in range(tuning.CERTIFICATE_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
-    between = {least + share * (trivial - least) for share in shares}
-    return [least, *sorted(bound for bound in {claimed, *between} if least < bound < trivial)]
-
-
 def _lowest(
-    bounds: list[float], record: Callable[[float], list[str] | None], over: Callable[[], bool]
+    least: float,
+    claimed: float,
+    trivial: float,
+    record: Callable[[float], list[str] | None],
+    over: Callable[[], bool],
 ) -> Content | None:
-    """Return the proof of the lowest bound that can be recorded, by bisection: higher bounds are easier to prove."""
+    """Return the proof of the lowest bound that can be recorded, by bisection: higher bounds are easier to prove.
+
+    The bounds are the least one, the claimed one, and some that halve the way from the least to the trivial one.
+    """
+    shares = [2.0**-k for k in range(tuning.CERTIFICATE_HALVINGS, 0, -1)] + [1 - 2.0**-k for k in range(2, 5)]
+    between = {claimed, *(least + share * (trivial - least) for share in shares)}
+    bounds = [least, *sorted(bound for bound in between if least < bound < trivial)]
     best = None
     failed, holds, at = -1, len(bounds), 0
     while holds - failed > 1 and not over():
-        partition = record(bounds[at])
-        if partition is None:
+        if (partition := record(bounds[at])) is None:
             failed = at
         else:
             holds, best = at, {"bound": bounds[at], "partition": partition}
         at = (failed + holds) // 2
     return best
+
+
+class Recorder:
+    """Records partitions of one problem, given as it is and as the verifier reads it."""
+
+    def __init__(self, problem: Problem, exact: verify.Problem) -> None:
+        self._problem, self._exact = problem, exact
+        sides, objectives = problem.sides, exact.counted_objectives
+        numbers = itertools.chain.from_iterable(pair[:4] for pair in exact.pairs())
+        above, below, steps, counter = np.fromiter(numbers, dtype=np.int64).reshape(-1, 4).T
+        # of a total of each objective, besides its value_unit
+        self._units = [Fraction(2) ** (_BITS - 1 - one.perfect.bit_length()) for one in objectives]
+        weight, contribution = np.ones_like(counter), list[int]()
+        # rows of `Objective`, `List` and `Layer` in ``recorder.h``
+        rows, lists, layers = list[Row](), list[Row](), list[Row]()
+        for one, unit in zip(objectives, self._units, strict=True):
+            rows.append((len(lists), len(lists) + len(one.lists), one.first, one.counters))
+            for first, _, ranked, own, a in one.lists:
+                lists.append((first, len(ranked), len(own), len(layers), len(a)))
+                for count, step in own:
+                    layers.append((count, len(contribution)))
+                    contribution += [math.ceil(step * v * unit) for v in a]
+            if one.lines:  # there are no other objectives
+                weight = np.array([math.ceil(pair[4] * unit) for pair in one.edges], dtype=np.int64)
+                total = np.zeros(one.counters, dtype=np.int64)
+                np.add.at(total, counter, weight)
+                contribution = total.tolist()
+        needs = [min(s * exact.margin, Fraction(sys.float_info.max)) for s in range(1 + steps.max(initial=0))]
+        required = np.array([-_up(-need) for need in needs])
+        size = np.abs(problem.X).sum(axis=1)
+        priced = any(one.C for one in objectives)
+        self._above, self._below = above, below
+        line, ascends = self._lines()
+        self._compiled = PartitionProblem(
+            columns=problem.X.T,
+            above=above.astype(np.int32),
+            below=below.astype(np.int32),
+            counter=counter.astype(np.int32),
+            weight=weight,
+            required=required[steps],  # w·δ from which each pair is won, rounded down
+            size=(size[above] + size[below]) * problem.reach,
+            line=line,
+            ascends=ascends,
+            tiny=_TINY * 128 * problem.d,  # room for underflow
+            counters=exact.counters,
+            objectives=np.array(rows, dtype=np.int64).reshape(-1, 4),
+            lists=np.array(lists, dtype=np.int64).reshape(-1, 5),
+            layers=np.array(layers, dtype=np.int64).reshape(-1, 2),
+            contribution=np.array(contribution, dtype=np.int64),
+            A=sides.A,
+            b=sides.b,
+            loose=2 * SIDE_TOLERANCE,
+            zeros=problem.counted & (priced or exact.most < len(exact.counted)),
+            required_columns=np.isin(np.arange(problem.d), problem.required).astype(np.uint8),
+            least=problem.least_required,
+            most=exact.most,
+            whole=problem.integer is not None,
+        )
+
+    def record(
+        self, bound: float | None, max_boxes: int, max_checks: int, over: Callable[[], bool]
+    ) -> list[str] | None:
+        """Return the texts of a partition that proves a bound, one per root; None if the limits do not suffice.
+
+        Without a bound it proves that no weights are feasible. `over`, called several times a second, ends it too.
+        """
+        limits, d, exact = self._limits(bound), self._problem.d, self._exact
+        if exact.admits_zero() and (bound is None or exact.value([0.0] * d) > bound):
+            return None  # w = 0 may be in no root
+        names = [*map(str, range(d)), *(f"{j}z" for j in range(d)), "."]  # -1 is the last
+        texts: list[str] = []
+        for _, intervals in root_cuts(exact):
+            low, high = np.full(d, -self._problem.reach), np.full(d, self._problem.reach)
+            for j, *ends in intervals:
+                low[j], high[j] = (end / ONE for end in ends)
+            partition = Partition(self._compiled, low, high, limits, max_boxes, max_checks)
+            reason = _PAUSED
+            while reason == _PAUSED:
+                if over():
+                    return None
+                reason = partition.advance(tuning.CERTIFICATE_WORK)
+            if reason != _DONE:
+                return None
+            words = partition.words
+            max_boxes, max_checks = max_boxes - len(words), partition.checks
+            cuts = (names[k] if k < 2 * d else f"{self._above[k - 2 * d]}:{self._below[k - 2 * d]}" for k in words)
+            texts.append(" ".join(cuts))
+        return texts
+
+    def _lines(self) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
+        """Return a number for the two observations of each pair of which others ask for the opposite order, else -1.
+
+        Observations with equal features are the same here. The second array says which order the pair asks for. Pairs
+        with weights are left alone: of those of opposite directions only one is counted.
+        """
+        same = np.unique(self._problem.X, axis=0, return_inverse=True)[1].reshape(-1)
+        one, other = same[self._above], same[self._below]
+        ascends = (one < other).astype(np.uint8)
+        keys, line = np.unique(np.minimum(one, other) * len(same) + np.maximum(one, other), return_inverse=True)
+        both = np.bincount(line, ascends, len(keys)) % np.maximum(np.bincount(line, minlength=len(keys)), 1) != 0
+        numbers = np.where(both, np.cumsum(both) - 1, -1)[line.reshape(-1)]
+        if any(one.lines for one in self._exact.counted_objectives):
+            numbers[:] = -1
+        return numbers.astype(np.int32), ascends
+
+    def _limits(self, bound: float | None) -> IntArray:
+        """Return the largest total that closes a box where 0, 1, ..., d weights are not 0, (objectives, d + 1)."""
+        exact, d = None if bound is None else Fraction(bound), self._problem.d
+        limits = [
+            [max(-1, min(math.floor(total * unit), 2**_BITS)) for total in one.limits(exact, d)]
+            for one, unit in zip(self._exact.counted_objectives, self._units, strict=True)
+        ]
+        return np.array(limits, dtype=np.int64).reshape(-1, d + 1)
 
 
 def _up(value: Fraction) -> float:
