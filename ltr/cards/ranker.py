@@ -372,7 +372,7 @@ class CardRanker(Ranker):
         return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
-        """Return the statistic, see `Ranker.score`; for labels of two fields and the log loss, of all rows as one list."""
+        """Return the statistic, see `Ranker.score`; for labels of two fields and the log loss, that of all rows."""
         if label_kind(y) == "labels" and not self.is_risk:
             return super().score(X, y, qid, sample_weight)
         if sample_weight is not None or qid not in (..., None):
