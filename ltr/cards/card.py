@@ -61,7 +61,7 @@ class Card:
     r"""A scoring system: add up the points of the questions that a row answers yes.
 
     Attributes:
-        questions, points: the questions, and a whole number of points for each.
+        questions, points: the questions, which must differ, and a whole number of points for each.
         label: what is predicted, in a word or two.
         counts: training rows, and others that `with_rows` added, by total.
         statistic, ties, gain: what the card was chosen for, see `CardRanker`.
@@ -71,11 +71,7 @@ class Card:
         beside: name of the scores that the card is compared with, such as those of logistic regression.
         missing: texts that stand for missing values in the table it was made from, beside empty cells, NA and null.
         horizon: of times until an event, the time by which the share of events is told.
-        intercept: of a risk score, what is added to a total t: its rows are positive with the chance
-            ``1 / (1 + exp(-(intercept + t)))``.
-
-    Raises:
-        ValueError: not as many points as questions, a question twice, or a risk score without an intercept.
+        intercept: of a risk score, which needs one: totals t have the chance ``1 / (1 + exp(-(intercept + t)))``.
 
     Examples:
         >>> card = Card((Question("age", ">=", 60), Question("smoker", "=", "yes")), (2, 1))
@@ -216,17 +212,16 @@ class Card:
         """
         if not self.counts or self.measure != "share":
             return {}
-        if self.intercept is not None:
-            first = self.counts[0]
-            by_total = zip(first.totals, first.positives, first.rows, strict=True)
-            own = float(self.intercept)
-            return {total: (float(chance_of(own + total)), *wilson(hits, rows)) for total, hits, rows in by_total}
-        return dict(zip(self.counts[0].totals, self.counts[0].chances(), strict=True))
+        first = self.counts[0]
+        if self.intercept is None:
+            return dict(zip(first.totals, first.chances(), strict=True))
+        by_total = zip(first.totals, self.chance(first.totals).tolist(), first.positives, first.rows, strict=True)
+        return {total: (chance, *wilson(hits, rows)) for total, chance, hits, rows in by_total}
 
     def chance(self, totals: ArrayLike) -> NDArray[np.float64]:
         """Return the chance of a positive for rows with these totals, (n,); raise ValueError without `chances`.
 
-        That is the one of the nearest total below, or above, in the table; a risk score has one for every total.
+        It is that of the nearest total below, or above, in the table; a risk score has one for every total.
         """
         if self.intercept is not None:
             found: NDArray[np.float64] = chance_of(self.intercept + np.asarray(totals, dtype=np.float64))
@@ -252,19 +247,19 @@ class Card:
         if self.searched is None or self.bound is None or self.value is None:
             return ""
         s, loss = self.searched, self.intercept is not None
-        name = f"a {'smaller' if loss else 'larger'} {statistic_name(self.statistic)}"
+        name = statistic_name(self.statistic)
         name += f" {'plus' if loss else 'minus'} {s.C:g} for each question" if s.C else ""
-        which = (
-            f"card of at most {s.max_questions} of {s.questions} questions with points from {-s.points} to {s.points}"
-        )
+        better = f"has a {'smaller' if loss else 'larger'} {name}"
+        most = f"at most {s.max_questions} of {s.questions} questions"
+        which = f"card of {most} with points from {-s.points} to {s.points}"
         which += f" ({'; '.join(s.conditions)})" if s.conditions else ""
+        if self.status == "optimal" and not self.below:
+            return f"proven: no {which} {better}"
         if self.status == "optimal":
-            if not self.below:
-                return f"proven: no {which} has {name}"
-            best = name.replace("a smaller", "above the smallest").replace("a larger", "below the largest")
+            best = f"{'above the smallest' if loss else 'below the largest'} {name}"
             return f"proven: at most {100 * self.below:.2g} % {best} of any {which}"
         value, bound = (abs(number) if loss else number for number in (self.value, self.bound))
-        return f"not proven ({self.status}): no {which} has {name} than {bound:.6g}; this one has {value:.6g}"
+        return f"not proven ({self.status}): no {which} {better} than {bound:.6g}; this one has {value:.6g}"
 
     # pictures and texts
 
@@ -340,13 +335,13 @@ class Card:
         """
         if str(path).lower().endswith(".csv"):
             text = io.StringIO()
-            writer = csv.writer(text, lineterminator="\n")
-            forms = [["text" if q.decimal is None else q.decimal, q.unit] for q in self.questions]
-            more = [] if all(form == [*_FORM.values()] for form in forms) else [*_FORM]
-            writer.writerow(["question", "points", "column", "operator", "value", *more])
-            for q, p, form in zip(self.questions, self.points, forms, strict=True):
+            plain = all((q.decimal, q.unit) == (*_FORM.values(),) for q in self.questions)
+            rows: list[list[Any]] = [["question", "points", "column", "operator", "value", *([] if plain else _FORM)]]
+            for q, p in zip(self.questions, self.points, strict=True):
                 value = json.dumps(q.value, ensure_ascii=False) if isinstance(q.value, tuple) else q.value
-                writer.writerow([q.name, p, q.column, q.operator, value, *form[: len(more)]])
+                form = [] if plain else ["text" if q.decimal is None else q.decimal, q.unit]
+                rows.append([q.name, p, q.column, q.operator, value, *form])
+            csv.writer(text, lineterminator="\n").writerows(rows)
             content = text.getvalue()
         else:
             content = json_text(self.to_dict())

@@ -27,6 +27,8 @@ def named_conditions(ranker: Any, questions: Questions) -> tuple[CardConditions,
     """
     rules, points = questions.rules_, ranker.points
     signs, limits = _checked_signs(ranker.signs, questions), checked_limits(ranker.point_limits)
+    if INTERCEPT in limits and not ranker.is_risk:
+        raise ValueError(f"point_limits must not name {INTERCEPT!r} for statistic {ranker.statistic}, which has none")
     of_points = {name: ends for name, ends in limits.items() if name != INTERCEPT}
     counted = [_counting(at, one, questions) for at, one in enumerate(as_sequence("rules", ranker.rules, "mappings"))]
     every = np.tile([-points, points], (len(rules), 1)) if of_points else None
@@ -50,8 +52,7 @@ def named_conditions(ranker: Any, questions: Questions) -> tuple[CardConditions,
     words = ["at most one question of a column"] if ranker.one_per_feature else []
     words += [f"points of {name} not {'below' if sign > 0 else 'above'} 0" for name, sign in signs.items()]
     for name, (low, high) in limits.items():
-        if name != INTERCEPT or ranker.is_risk:
-            words.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
+        words.append(f"{'intercept' if name == INTERCEPT else f'points of {name}'} from {low} to {high}")
     words += [f"points of size {ranker.least_points} or more"] if ranker.least_points > 1 else []
     words += [*(f"with {name}" for name in ranker.required), *(told for _, told in counted)]
     if ranker.one_direction is not False:

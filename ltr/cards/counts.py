@@ -24,7 +24,6 @@ Estimate = tuple[float, float, float]
 _CURVES = 5  # most groups of totals with a curve of their own
 _STEPS = 60  # most steps of a curve
 
-
 STRICT: ConfigDict = {"extra": "ignore", "allow_inf_nan": False}
 """How pydantic, by which `Card.from_dict` reads files, checks numbers."""
 
@@ -49,14 +48,10 @@ class Curve:
 class Counts:
     """How many rows of a data set have each total, descending, and what happened to them.
 
-    Attributes:
-        positives: number of the rows of each total with a label above 0, with an event, or with an outcome above 0.
-        value, beside: statistic of the totals, and of the scores that the card is compared with; None where undefined.
-        estimates: of times and treatments, what `Card.measure` names, for each total; None where it is unknown.
-        curves: of times, the curves of groups of totals, the largest totals first.
-
-    Raises:
-        ValueError: lists of several lengths, or more positives than rows.
+    `positives` counts the rows with a label above 0, with an event, or with an outcome above 0. `value` and `beside`
+    are the statistic of the totals and of the scores that the card is compared with, None where undefined. Of times and
+    treatments, `estimates` has what `Card.measure` names for each total, None where it is unknown, and `curves` those
+    of groups of totals, the largest first. Raises ValueError for several lengths, or more positives than rows.
     """
 
     __pydantic_config__ = STRICT
@@ -166,13 +161,10 @@ def _curves(totals: NDArray[np.int64], y: Times) -> tuple[Curve, ...]:
         own = different[group == number]
         members = (totals >= own[0]) & (totals <= own[-1])
         curve = kaplan_meier(y.time[members], y.event[members])
-        times, shares = curve.time, curve.share
-        kept = np.unique(np.linspace(0, len(times) - 1, min(len(times), _STEPS)).astype(np.int64))
-        last = float(y.time[members].max())
-        ends = (last,) if not len(times) or last > times[-1] else ()
-        levels = (1.0, *shares[kept].tolist())
-        steps = (0.0, *times[kept].tolist(), *ends)
-        found.append(
-            Curve((int(own[0]), int(own[-1])), int(members.sum()), steps, (*levels, *levels[-1:][: len(ends)]))
-        )
+        kept = np.unique(np.linspace(0, len(curve.time) - 1, min(len(curve.time), _STEPS)).astype(np.int64))
+        steps, shares = [0.0, *curve.time[kept].tolist()], [1.0, *curve.share[kept].tolist()]
+        if (last := float(y.time[members].max())) > steps[-1] or len(steps) == 1:
+            steps.append(last)
+            shares.append(shares[-1])
+        found.append(Curve((int(own[0]), int(own[-1])), int(members.sum()), tuple(steps), tuple(shares)))
     return tuple(found)

@@ -39,10 +39,10 @@ class Question:
         column: name of the column.
         operator: ``">="`` (the number in the cell is at least `value`), ``"="`` (the text of the cell is `value`),
             ``"not in"`` (the cell is not missing, and its text is none of `value`), or ``"missing"``.
-        value: a number, a text, some texts, or None, in this order of operators. As text, whole numbers are written
-            without decimals, booleans as ``true`` and ``false``, and white space around a text is left out.
-        decimal: decimal mark of texts that are numbers; empty where none was seen, None where cells are texts.
-        unit: what stands beside each number, such as ``"%"``.
+        value: a number, a text, some texts, or None, in this order of operators. As text, whole numbers have no
+            decimals, booleans are ``true`` and ``false``, and white space around a text is left out.
+        decimal, unit: decimal mark of texts that are numbers, empty where none was seen, None where cells are texts;
+            what stands beside each number, such as ``"%"``.
 
     Examples:
         >>> question = Question("age", ">=", 60)
@@ -105,9 +105,9 @@ class Question:
 class Questions(TransformerMixin, BaseEstimator):
     """Turn a table into yes/no questions, zeros and ones, as a scikit-learn transformer.
 
-    A column of numbers is asked for thresholds (``age >= 60``), one of texts for its values (``mode = fast``), and one
-    of two values for one of them. Missing values are a question of their own. Questions that all training rows answer
-    alike, and those that equal an earlier one or its opposite, are left out.
+    A column of numbers is asked for thresholds, one of texts for its values, and one of two values for one of them.
+    Missing values are a question of their own. Questions that all training rows answer alike, and those that equal an
+    earlier one or its opposite, are left out.
 
     Args:
         cuts: largest number of thresholds of a column of numbers, rounded quantiles of the training rows; or a mapping
@@ -136,12 +136,7 @@ class Questions(TransformerMixin, BaseEstimator):
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
 
-    def __init__(
-        self,
-        cuts: Cuts = _CUTS,
-        *,
-        forbidden: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, cuts: Cuts = _CUTS, *, forbidden: Sequence[str] = ()) -> None:
         self.cuts = cuts
         self.forbidden = forbidden
 
@@ -160,36 +155,32 @@ class Questions(TransformerMixin, BaseEstimator):
         if unknown:
             raise ValueError(f"cuts must name columns of X, got {', '.join(map(repr, unknown))}; it has {[*columns]}")
         self.left_out_ = {}
-        kept: list[Question] = []
-        groups: list[int] = []
         names: set[str] = set()
-        seen: dict[bytes, Question] = {}
+        kept: dict[bytes, tuple[Question, int]] = {}  # by answers, with the number of the column
         for number, column in enumerate(columns.values()):
-            asked = [] if column.name in forbidden else list(self._asked(column))
-            for question in asked:
+            for question in () if column.name in forbidden else self._asked(column):
                 if question.name in names:
                     raise ValueError(f"X must give different questions, got {question.name!r} twice: rename a column")
                 names.add(question.name)
                 if question.name in forbidden:
                     continue
                 answers = question.answers(columns)
-                equal = seen.get(answers.tobytes()) or seen.get((~answers).tobytes())
+                equal = kept.get(answers.tobytes()) or kept.get((~answers).tobytes())
                 if answers.all() or not answers.any():
                     if question.operator != "missing":
                         self.left_out_[question.name] = "all training rows answer alike"
                 elif equal is not None:
-                    self.left_out_[question.name] = f"the same as {equal.name!r}, or its opposite"
+                    self.left_out_[question.name] = f"the same as {equal[0].name!r}, or its opposite"
                 else:
-                    seen[answers.tobytes()] = question
-                    kept.append(question)
-                    groups.append(number)
+                    kept[answers.tobytes()] = question, number
         wrong = [name for name in forbidden if name not in columns and name not in names]
         if wrong:
             raise ValueError(f"forbidden must name columns or questions, got {', '.join(map(repr, wrong))}")
         if not kept:
             raise ValueError("X must have a column that varies and gives a question, got none")
-        self.rules_, self.groups_ = tuple(kept), np.array(groups, dtype=np.int64)
-        self.questions_ = [question.name for question in kept]
+        self.rules_ = tuple(question for question, _ in kept.values())
+        self.groups_ = np.array([number for _, number in kept.values()], dtype=np.int64)
+        self.questions_ = [question.name for question in self.rules_]
         return self
 
     def transform(self, X: Any) -> NDArray[np.uint8]:  # noqa: ANN401
@@ -219,24 +210,20 @@ class Questions(TransformerMixin, BaseEstimator):
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
         """Return the columns of the fit, and record their names there."""
-        framed = isinstance(X, Mapping) or hasattr(X, "columns")
-        if framed and (reset or hasattr(self, "feature_names_in_")):
-            columns = columns_of(X, None if reset else sorted({question.column for question in self.rules_}))
-            if reset:
-                columns = {name: one.read_as("text") if one.codes else one for name, one in columns.items()}
-            if not columns or len(next(iter(columns.values()))) < 1 + reset:
-                n = len(next(iter(columns.values()), ()))
-                raise ValueError(f"X must have at least {1 + reset} rows and a column, got {n} of {len(columns)}")
-            if reset:
-                self.n_features_in_ = len(columns)
-                self.feature_names_in_ = np.array(list(columns), dtype=object)
-            return columns
-        least = 2 if reset else 1
-        array = validate_data(
-            self, X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_samples=least, reset=reset
-        )
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
-        return columns_of(dict(zip(names, array.T, strict=True)))
+        framed, least = isinstance(X, Mapping) or hasattr(X, "columns"), 2 if reset else 1
+        if not framed or not (reset or hasattr(self, "feature_names_in_")):
+            how: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan", "reset": reset}
+            array = validate_data(self, X, ensure_min_samples=least, **how)
+            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])
+            return columns_of(dict(zip(names, array.T, strict=True)))
+        columns = columns_of(X, None if reset else sorted({question.column for question in self.rules_}))
+        if (n := len(next(iter(columns.values()), ()))) < least:
+            raise ValueError(f"X must have at least {least} rows and a column, got {n} of {len(columns)}")
+        if reset:
+            columns = {name: one.read_as("text") if one.codes else one for name, one in columns.items()}
+            self.n_features_in_ = len(columns)
+            self.feature_names_in_ = np.array(list(columns), dtype=object)
+        return columns
 
     def _asked(self, column: Column) -> Iterator[Question]:
         """Yield all questions about a column of the training rows."""

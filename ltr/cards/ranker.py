@@ -86,7 +86,7 @@ class GoodCards(Sequence[Card]):
         return replace(self, cards=tuple(card.with_rows(name, table, y) for card in self.cards))
 
     def front(self) -> GoodCards:
-        """Return the cards of which none has both a larger statistic and a smaller log loss on the training rows.
+        """Return the cards of which none has a larger statistic and a smaller log loss on the rows it was fitted to.
 
         Raises ValueError for cards that tell no chances.
         """
@@ -99,7 +99,7 @@ class GoodCards(Sequence[Card]):
         return replace(self, cards=tuple(found))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return a frame with a row for each card: statistic and log loss on the rows it counts, points by question."""
+        """Return a frame with a row for each card: statistic and log loss on each set of rows, points by question."""
         import pandas as pd
 
         rows, measures = [], dict[str, None]()
@@ -117,24 +117,22 @@ class GoodCards(Sequence[Card]):
 class CardRanker(Ranker):
     """Rank by a card: the few yes/no questions and small whole numbers of points with the largest rank statistic.
 
-    The search (`ltr.exact.cards`) looks at all cards, so that its answer is proven to be the best on the training rows.
+    The search (`ltr.exact.cards`) looks at all cards, so its answer is proven to be the best on the training rows.
 
     Args:
-        statistic: what is maximised, a `RankStatistic` or its name; also what `score` reports. It is ``"c_index"`` for
-            times until an event, and ``"auuc"`` for treatments. ``"log_loss"`` finds a risk score, whose totals say
-            chances, with the smallest log loss (`ltr.exact.risk`); `score` is then minus the log loss.
+        statistic: what is maximised, and what `score` reports: ``"c_index"`` for times until an event, ``"auuc"`` for
+            treatments. ``"log_loss"`` finds a risk score (`ltr.exact.risk`); `score` is then minus the log loss.
         max_questions: largest number of questions of a card, from 1 to 6; any number for ``"log_loss"``.
         points, least_points: largest and smallest size of the points of a question that the card asks.
-        cuts: thresholds of the columns of numbers, see `Questions`.
+        cuts, forbidden: see `Questions`.
         one_per_feature: whether a card may have only one question about each column, besides its being missing.
         within: largest loss of the card, as a share of the best value. Of all cards that are that good, the one whose
-            totals correlate most with `reference_` is taken; 0 takes the best card itself. None is 0.02 for AUC and the
-            C-index, and 0 for other statistics.
-        signs: ``"+"`` or ``"-"`` by column or question: answers of yes to thresholds of ``{"age": "+"}`` must not get
-            points below 0. Values of text columns are named by question, ``{"mode = fast": "-"}``.
-        point_limits: least and largest points of columns and questions, for ``"log_loss"``, such as ``{"age": (0, 3),
+            totals correlate most with `reference_` is taken. None is 0.02 for AUC and the C-index, else 0.
+        signs: ``"+"`` or ``"-"`` by column or question: thresholds of ``{"age": "+"}`` must not get points below 0.
+            Values of text columns are named by question, ``{"mode = fast": "-"}``.
+        point_limits: for ``"log_loss"``, least and largest points of columns and questions, such as ``{"age": (0, 3),
             "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say.
-        required, forbidden: names of questions that every card must have; of columns and questions that none may have.
+        required: names of questions that every card must have.
         rules: mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}`` or ``{"at_most": 2, "of": [...]}``, which
             with ``"when": [...]`` hold for cards that have one of these.
         one_direction: columns whose thresholds must not have points of both signs, or True for all columns.
@@ -146,14 +144,12 @@ class CardRanker(Ranker):
         gain, normalize: gain of graded labels, and what `score` reports, see `Ranker`.
 
     Attributes:
-        card_: the best card, with the training rows in its table. It says what is proven.
+        card_: the best card, with the training rows in its table, and what is proven of it.
         questions_: the fitted `Questions`.
         reference_: the regression on the answers to all questions whose statistic the card states beside its own.
-        solution_: what the search found, with its bound, which `card_` may be below by the share `within`.
+        solution_: what the search found, with its bound; None in a ranker read from a file, as the next two.
         demands_: the `DemandOutcome`; None without demands.
-        problem_: the `ltr.exact.cards.CardProblem`, or `ltr.exact.risk.RiskProblem`; None in copies and pickles.
-
-        In a ranker read from a file the last three are None.
+        problem_: the `ltr.exact.cards.CardProblem` or `ltr.exact.risk.RiskProblem`; None in copies and pickles, too.
 
     Raises:
         ValueError: in `fit`, a parameter or data against its rule.
@@ -210,9 +206,8 @@ class CardRanker(Ranker):
         """Find the best card.
 
         Args:
-            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); missing values are welcome.
-            y: labels, (n,), 0 and 1 or graded, times until an event (`ltr.outcomes.survival_labels`), or outcomes of a
-                treatment (`uplift_labels`). A series gives the card its name.
+            X: a pandas or polars frame, a mapping of columns, or a numeric array, (n, d); values may be missing.
+            y: labels, (n,): 0 and 1 or graded, or those of `ltr.outcomes`. A series gives the card its name.
             beside: further columns of the rows that `demands` may name, as for `ExactRanker.fit`.
         """
         self._check_options()
@@ -222,28 +217,20 @@ class CardRanker(Ranker):
         self.n_features_in_ = questions.n_features_in_
         if hasattr(questions, "feature_names_in_"):
             self.feature_names_in_ = questions.feature_names_in_
-        names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
-        plain = label_kind(labels) == "labels"
-        demands = read_all_demands(self.demands)
-        for demand in () if plain else demands:
-            if isinstance(demand, ListDemand) and demand.condition is None:
-                rule = "demands must be about groups of rows where labels have two fields"
-                raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
-        known, whole = labels if plain else np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)
-        given = GivenDemands.read(self.demands, X, names, beside, self.gain)
-        asked = [one.of_top(np.zeros(len(labels)), whole) for one in given.of(known, None)]
-        refuse_settled(asked, "Ask for less")
+        asked = self._asked(X, labels, beside)
         decisive = [one for one in asked if one.demand is not None]
-        self.problem_: CardProblem | RiskProblem | None = self._problem(
-            questions, answers, labels, [one.demand for one in decisive if one.demand is not None]
-        )
-        found, price = self._solved(self.problem_, decisive)
-        conditions = (*named_conditions(self, questions)[1], *map(str, demands))
-        if found.value == -math.inf:
-            told = "; ".join(conditions)
-            if found.status is Status.INFEASIBLE:
-                raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {told}")
-            raise ValueError(f"no card that meets all conditions was found in time, raise the time limit: {told}")
+        conditions, words = named_conditions(self, questions)
+        problem: CardProblem | RiskProblem
+        if self.is_risk:
+            limits = checked_limits(self.point_limits).get(INTERCEPT)
+            problem = RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=limits)
+        else:
+            options: dict[str, Any] = {"ties": self.ties, "gain": self.gain, "conditions": conditions}
+            demands = [one.demand for one in decisive if one.demand is not None]
+            problem = CardProblem(answers, labels, self.statistic, self.C, demands=demands, **options)
+        self.problem_: CardProblem | RiskProblem | None = problem
+        words += map(str, read_all_demands(self.demands))
+        found, price = self._solved(problem, decisive, "; ".join(words))
         self.solution_: Solution | None = found
         self.questions_ = questions
         read, number = read_labels(labels), len(questions.rules_)
@@ -252,15 +239,15 @@ class CardRanker(Ranker):
             (),
             (),
             str(getattr(y, "name", None) or "positive"),
-            statistic=str(self.problem_.statistic),
+            statistic=str(problem.statistic),
             ties=self.ties,
             gain=self.gain,
             bound=found.bound,
             status=found.status.value,
-            searched=Searched(number, self.max_questions, self.points, float(self.C), conditions),
+            searched=Searched(number, self.max_questions, self.points, float(self.C), tuple(words)),
             beside=f"{self.reference_.name} on all {number} questions",
             horizon=self._horizon(read),
-            intercept=self.problem_.intercept(found.weights) if isinstance(self.problem_, RiskProblem) else None,
+            intercept=problem.intercept(found.weights) if isinstance(problem, RiskProblem) else None,
         )
         points, value = self._chosen(answers)
         if not self.is_risk and self.least_points == 1:
@@ -287,18 +274,39 @@ class CardRanker(Ranker):
             if wrong:
                 raise ValueError(f"{name} must {rule} for statistic {LOG_LOSS}, got {getattr(self, name)!r:.80}")
 
+    def _asked(self, X: Any, labels: NDArray[Any], beside: Any) -> list[OnTop]:  # noqa: ANN401
+        """Return the demands on the training rows, checked: about groups of rows where labels have two fields."""
+        plain = label_kind(labels) == "labels"
+        for demand in () if plain else read_all_demands(self.demands):
+            if isinstance(demand, ListDemand) and demand.condition is None:
+                rule = "demands must be about groups of rows where labels have two fields"
+                raise ValueError(f"{rule}, got {str(demand)!r}: ask for a share, a count or an exposure")
+        names = list(getattr(X, "columns", X if isinstance(X, Mapping) else ())) or None
+        none, whole = np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)
+        given = GivenDemands.read(self.demands, X, names, beside, self.gain)
+        asked = [one.of_top(none, whole) for one in given.of(labels if plain else none, None)]
+        refuse_settled(asked, "Ask for less")
+        return asked
+
     def _solved(
-        self, problem: CardProblem | RiskProblem, decisive: Sequence[OnTop]
+        self, problem: CardProblem | RiskProblem, decisive: Sequence[OnTop], words: str
     ) -> tuple[Solution, DemandPrice | None]:
-        """Return the best card, and what the demands cost; raise ValueError where no card meets them."""
+        """Return the best card, and what the demands cost; raise ValueError without a card, with the conditions."""
         limits = self.limits or Limits()
-        if not decisive:
-            return solve(problem, "lattice" if self.is_risk else "cards", limits), None
-        assert isinstance(problem, CardProblem)
-        found, price = solve_under(problem, "cards", limits, str(problem.statistic), warm_starts=(), on_progress=None)
-        if found.value == -math.inf:
-            raise not_met(problem, "cards", limits, decisive, found, "cards", _REMEDY)
-        return found, price
+        if decisive:
+            assert isinstance(problem, CardProblem)
+            found, price = solve_under(
+                problem, "cards", limits, str(problem.statistic), warm_starts=(), on_progress=None
+            )
+            if found.value == -math.inf:
+                raise not_met(problem, "cards", limits, decisive, found, "cards", _REMEDY)
+            return found, price
+        found = solve(problem, "lattice" if self.is_risk else "cards", limits)
+        if found.value > -math.inf:
+            return found, None
+        if found.status is Status.INFEASIBLE:
+            raise ValueError(f"no card of at most {self.max_questions} questions meets all conditions: {words}")
+        raise ValueError(f"no card that meets all conditions was found in time, raise the time limit: {words}")
 
     def _answers_and_labels(self, answers: Any, y: ArrayLike) -> tuple[FloatArray, NDArray[Any]]:  # noqa: ANN401
         """Check the answers to all questions and the labels, of the kind that the statistic is about."""
@@ -341,17 +349,6 @@ class CardRanker(Ranker):
     def _for_other_rows(self) -> CardRanker:
         return super()._for_other_rows().set_params(demands=())
 
-    def _problem(
-        self, questions: Questions, answers: FloatArray, labels: FloatArray, demands: Sequence[Demand] = ()
-    ) -> CardProblem | RiskProblem:
-        """Return the problem of a card of these questions for rows with these answers, (n, q), and labels, (n,)."""
-        conditions, _ = named_conditions(self, questions)
-        if self.is_risk:
-            intercept = checked_limits(self.point_limits).get(INTERCEPT)
-            return RiskProblem(answers, labels, self.C, conditions=conditions, intercept_limits=intercept)
-        options: dict[str, Any] = {"ties": self.ties, "gain": self.gain, "demands": demands}
-        return CardProblem(answers, labels, self.statistic, self.C, conditions=conditions, **options)
-
     @property
     def is_risk(self) -> bool:
         """Whether the card is a risk score."""
@@ -375,7 +372,7 @@ class CardRanker(Ranker):
         return self.card_.with_totals(name, self._scores(answers), y, self.reference_.scores(answers))
 
     def score(self, X: ArrayLike, y: ArrayLike, qid: Qid = ..., sample_weight: ArrayLike | None = None) -> float:
-        """Return the statistic, see `Ranker.score`; of labels of two fields, and minus the log loss, of all rows."""
+        """Return the statistic, see `Ranker.score`; for labels of two fields and the log loss, that of all rows."""
         if label_kind(y) == "labels" and not self.is_risk:
             return super().score(X, y, qid, sample_weight)
         if sample_weight is not None or qid not in (..., None):
@@ -435,12 +432,9 @@ class CardRanker(Ranker):
             share = share / 2 if share > within / 2**_HALVINGS else 0.0
 
     def good_cards(self, within: float = 0.01, most: int = 100) -> GoodCards:
-        """Return all cards whose value is close to that of the best one, so that an expert may choose.
+        """Return all cards whose value is below the best one by at most a share, halved until at most `most` are left.
 
-        The loss is up to `within` as a share of the best value, which is halved until at most `most` cards are left.
-
-        Raises:
-            ValueError: a ranker without its problem, or more than `most` cards that are as good as the best one.
+        Raises ValueError without `problem_`, or for more than `most` cards that are as good as the best one.
         """
         check_is_fitted(self)
         check_number("within", within)

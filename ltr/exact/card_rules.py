@@ -97,9 +97,8 @@ class CardConditions:
         free: columns that `max_nonzeros` does not count, and that have no price.
         groups, directions: number of the group of each column, or -1, (d,): a card has at most one column of a group,
             and points of one sign in a direction, as the thresholds of one feature should.
-        required: columns that every card must have.
-        rules: further rules on the columns of a card.
-        least, largest: the least and the largest points of each column, or 0 for none below or above 0, (d,).
+        required, rules: columns that every card must have, and further rules on its columns.
+        least, largest: what follows for the points of each column, 0 for none below or above 0, (d,).
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -130,17 +129,18 @@ class CardConditions:
         check_whole("max_nonzeros", self.max_nonzeros, 1)
         if not is_whole(points) or not 1 <= points <= MOST_POINTS:
             raise ValueError(f"points must be an integer from 1 to {MOST_POINTS:,}, got {points!r}")
+
+        def numbers(name: str, default: int, least: int, most: int) -> IntArray:
+            given = getattr(self, name)
+            return _whole_numbers(name, np.full(d, default) if given is None else given, d, least, most)
+
         limits = np.tile([-points, points], (d, 1)) if self.point_limits is None else _limits(self.point_limits, d)
-        least = as_numbers("least_points", self.least_points)
-        sizes = _whole_numbers("least_points", least if least.ndim else np.tile(least, d), d, 1, MOST_POINTS)
-        sizes = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1]))
-        signs = _whole_numbers("signs", np.zeros(d) if self.signs is None else self.signs, d, -1, 1)
+        fewest = as_numbers("least_points", self.least_points)
+        sizes = _whole_numbers("least_points", fewest if fewest.ndim else np.tile(fewest, d), d, 1, MOST_POINTS)
+        sizes, signs = np.maximum(sizes, np.maximum(limits[:, 0], -limits[:, 1])), numbers("signs", 0, -1, 1)
         for name, end, sign in (("least", -limits[:, 0], -1), ("largest", limits[:, 1], 1)):
             set_fields(self, **{name: sign * np.where((signs != -sign) & (end >= sizes), end, 0)})
-        for name in ("groups", "directions"):
-            given = getattr(self, name)
-            numbers = _whole_numbers(name, np.full(d, -1) if given is None else given, d, -1, 2**31 - 1)
-            set_fields(self, **{name: numbers})
+        set_fields(self, **{name: numbers(name, -1, -1, 2**31 - 1) for name in ("groups", "directions")})
         free, needed = checked_columns("free", self.free, d), set(checked_columns("required", self.required, d))
         needed |= set(np.flatnonzero((limits[:, 0] > 0) | (limits[:, 1] < 0)).tolist())
         if (count := len(needed - {*free})) > self.max_nonzeros:

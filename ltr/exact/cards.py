@@ -66,8 +66,8 @@ class CardProblem(Problem):
     """Find the card with the largest rank statistic, for one list with labels of any kind.
 
     Args:
-        X: answers to yes/no questions, zeros and ones, or numbers of at most 12 decimals, (n, d). Totals in units of
-            the last decimal must be below 2^53.
+        X: answers to yes/no questions, zeros and ones, or numbers of at most 12 decimals, (n, d), which times `unit`
+            are whole. Totals of these must be below 2^53.
         y: label of each row, (n,): 0 and 1, or graded; or `ltr.outcomes.survival_labels`, or `uplift_labels`.
         statistic: a `RankStatistic` or its name: ``c_index`` for times until an event, with yes/no columns only,
             ``auuc`` for treatments.
@@ -78,9 +78,6 @@ class CardProblem(Problem):
         conditions: what points a card may have; its fields may be given as arguments instead. Points go up to 100,
             questions up to 6, and ``points ** max_nonzeros`` up to 100,000; points of a column are limited to one sign
             or to 0 only. Least points above 1, the same for all columns, and directions go with yes/no columns.
-
-    Attributes:
-        unit: power of ten that makes all numbers of X whole; 1 for yes/no columns.
 
     Raises:
         ValueError: an argument breaks its rule.
@@ -172,15 +169,11 @@ class CardProblem(Problem):
         """Return the points of a card from its weights in the box, (d,)."""
         return np.rint(np.asarray(w, dtype=np.float64) * self.points).astype(np.int64)
 
-    def feasible(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
-        """Whether the weights are those of a card of this problem."""
+    def allowed(self, w: ArrayLike, tolerance: float = 1e-9) -> bool:
+        """Whether the weights are those of a card of this problem, but for the demands."""
         weights = self.in_box(w) * self.points
         points = np.rint(weights).astype(np.int64)
-        return (
-            bool(np.all(np.abs(weights - points) <= tolerance))
-            and self.conditions.admits(points)
-            and all(demanded.met(points / self.points) for demanded in self.demanded)
-        )
+        return bool(np.all(np.abs(weights - points) <= tolerance)) and self.conditions.admits(points)
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return the statistic of the card at w, without the price of its questions."""
@@ -217,8 +210,8 @@ class CardProblem(Problem):
         ValueError for more cards than `most`, TimeoutError for a longer search than `time_limit`, in seconds.
         """
         end, lower = None if time_limit is None else time.monotonic() + time_limit, threshold - self.shift
-        yes_no, none = np.flatnonzero(~self.numeric), np.zeros(self.d)
-        found, full = list[tuple[float, IntArray]](), False
+        yes_no, none, full = np.flatnonzero(~self.numeric), np.zeros(self.d), False
+        found: list[tuple[float, IntArray]] = []
 
         def complete(work: Callable[[NDArray[np.uint8]], bool]) -> None:
             if not within_time(work, end):
@@ -251,9 +244,8 @@ class CardProblem(Problem):
         yes_no = ~self.numeric
         if not yes_no[list(self.required)].all() or not yes_no.any():
             return None
-        rankings = self._rankings
+        rankings, numbers = self._rankings, np.flatnonzero(yes_no)
         gains, level = np.unique([ranking.gains for ranking in rankings], axis=1, return_inverse=True)
-        numbers = np.flatnonzero(yes_no)
         # a card of yes/no columns has none of the others, whose rules may then not apply
         rules = [rule for rule in self._rules if not rule.when or np.isin(numbers, rule.when).any()]
         times, none = [ranking.times for ranking in rankings], np.zeros(self.n)
@@ -302,7 +294,7 @@ class CardProblem(Problem):
 
     @property
     def _least(self) -> FloatArray:
-        """The least values of the statistics of demands without their constant part."""
+        """The least values that demands ask for, without the constant part of their statistics."""
         return np.array([float(each.demand.least - Fraction(each.problem.shift)) for each in self._decisive])
 
     def _met(self, searched: IntArray, used: Sequence[int], points: Sequence[int]) -> bool:
@@ -366,12 +358,12 @@ class CardSearch:
         """Search all cards; offer each better one."""
         problem = state.problem
         assert isinstance(problem, CardProblem)
-        threads = self.threads or available_threads()
+        threads, simple = self.threads or available_threads(), not problem.numeric.any()
         if (search := problem._search()) is not None:
             self._search_questions(state, problem, search, threads)
-        if not problem.numeric.any() and state.value == -math.inf:
+        if simple and state.value == -math.inf:
             return Ending(Status.INFEASIBLE, NONE_MEETS)
-        if not problem.numeric.any() or state.gap <= state.limits.gap:
+        if simple or state.gap <= state.limits.gap:
             return Ending(Status.OPTIMAL)
         number = count_sets(problem.d, problem.max_nonzeros, len(problem.required))
         if number > tuning.MOST_BOUNDED:
@@ -419,19 +411,17 @@ def within_time(work: Callable[[NDArray[np.uint8]], _Found], end: float | None) 
 
 def _check_conditions(conditions: CardConditions) -> None:
     """Raise ValueError unless the search of cards knows the conditions."""
-    points, most = conditions.points, conditions.max_nonzeros
-    if points > _MOST_POINTS:
-        raise ValueError(f"points must be an integer from 1 to {_MOST_POINTS}, got {points}")
-    if most > MOST_QUESTIONS:
-        raise ValueError(f"max_nonzeros must be an integer from 1 to {MOST_QUESTIONS}, got {most}")
-    if points**most > _MOST_ORDERS:
-        fitting = next(k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS)
-        raise ValueError(f"max_nonzeros must be at most {fitting} for points = {points}, got {most}")
-    if conditions.free:
-        raise ValueError(f"free must be empty for a rank statistic, got {conditions.free}")
-    sizes = np.unique(conditions.least_points)
-    if len(sizes) > 1 or sizes[0] > points:
-        raise ValueError(f"least_points must be an integer from 1 to points ({points}), got {sizes.tolist()}")
+    points, most, sizes = conditions.points, conditions.max_nonzeros, np.unique(conditions.least_points).tolist()
+    fitting = next((k for k in range(MOST_QUESTIONS, 0, -1) if points**k <= _MOST_ORDERS), 0)
+    for name, right, rule, got in (
+        ("points", points <= _MOST_POINTS, f"an integer from 1 to {_MOST_POINTS}", points),
+        ("max_nonzeros", most <= MOST_QUESTIONS, f"an integer from 1 to {MOST_QUESTIONS}", most),
+        ("max_nonzeros", most <= fitting, f"at most {fitting} for points = {points}", most),
+        ("free", not conditions.free, "empty for a rank statistic", conditions.free),
+        ("least_points", len(sizes) == 1 and sizes[0] <= points, f"an integer from 1 to points ({points})", sizes),
+    ):
+        if not right:
+            raise ValueError(f"{name} must be {rule}, got {got}")
     for j, (low, high) in enumerate(conditions.point_limits.tolist()):
         if not (low in (-points, 0) and high in (0, points)):
             rule = f"-{points} to {points}, 0 to {points}, -{points} to 0, or 0 to 0"
@@ -446,12 +436,10 @@ def _unit_of(X: FloatArray, most: int) -> int:
             wrong = np.round(X, decimals) != X
         if not wrong.any():
             break
-    unit = 10**decimals
-    rule, worst = f"at most {_DECIMALS} decimals, round them", int(np.argmax(wrong))
+    unit, worst, rule = 10**decimals, int(np.argmax(wrong)), f"at most {_DECIMALS} decimals, round them"
     if not wrong.any():
-        rule = f"fewer digits, so that totals of {unit} times these numbers stay below 2^53"
-        worst = int(np.argmax(np.abs(X)))
-        if abs(X.flat[worst]) * unit * most < 2.0**53:
+        if np.abs(X).max() * unit * most < 2.0**53:
             return unit
+        worst, rule = int(np.argmax(np.abs(X))), f"fewer digits, so that totals of {unit} times these stay below 2^53"
     row, column = divmod(worst, X.shape[1])
     raise ValueError(f"X must hold numbers of {rule}: got {float(X[row, column])!r} at row {row}, column {column}")

@@ -37,9 +37,7 @@ _ROUNDING = 1e-12  # room for rounding in the first bound
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class RiskProblem(Problem):
-    """Find the risk score with the smallest logistic loss, for one list with the labels 0 and 1.
-
-    Weights of this problem are whole points, and `intercept` returns the whole intercept that goes with them.
+    """Find the risk score with the smallest logistic loss; weights are whole points, of which `intercept` follows.
 
     Args:
         X: numbers, (n, d), finite; columns of zeros and ones are the questions of a card.
@@ -91,8 +89,14 @@ class RiskProblem(Problem):
         features = finite_features(X)
         conditions = conditions_of(features.shape[1], conditions, options)
         check_price_and_margin(C, 1.0)
-        weights = _weights(weight, len(features))
-        set_fields(self, X=features, y=_labels(y, len(features)), C=float(C), statistic=LOG_LOSS)
+        weights = np.ones(len(features)) if weight is None else _by_row("weight", "number", weight, features).copy()
+        wrong = ~(np.isfinite(weights) & (weights > 0))
+        if wrong.any():
+            raise ValueError(f"weight must hold finite numbers > 0, got {float(weights[wrong][0])!r}")
+        labels = _by_row("y", "label", y, features)
+        if set((found := np.unique(labels)).tolist()) != {0.0, 1.0}:
+            raise ValueError(f"y must hold the labels 0 and 1, both of them, got {found.tolist()!r:.80}")
+        set_fields(self, X=features, y=labels.astype(np.int64), C=float(C), statistic=LOG_LOSS)
         set_fields(self, weight=weights, shares=weights / math.fsum(weights), margin=1.0, constraints=None)
         set_fields(self, conditions=conditions, intercept_limits=_range(intercept_limits))
         shared = ("max_nonzeros", "free", "required", "least", "largest", "least_points", "directions")
@@ -164,7 +168,7 @@ class RiskProblem(Problem):
         return self.shares * signs
 
     def in_box(self, w: ArrayLike) -> FloatArray:
-        """Return points as float64 of shape (d,), as they are: other points than these have another loss."""
+        """Return points as float64 of shape (d,), as they are: multiples of them have another loss."""
         return self._checked(w)
 
     def points_of(self, w: ArrayLike) -> IntArray:
@@ -179,17 +183,16 @@ class RiskProblem(Problem):
 
     def statistic_value(self, w: ArrayLike) -> float:
         """Return minus the logistic loss of points with their best intercept, without the price of columns."""
-        return -float(self.losses(self.totals(self.in_box(w))[:, None])[1][0])
+        return -float(self._best(w)[1][0])
 
     def intercept(self, w: ArrayLike) -> int:
         """Return the whole intercept with which points have the smallest loss."""
-        return int(self.losses(self.totals(self.in_box(w))[:, None])[0][0])
+        return int(self._best(w)[0][0])
 
-    def totals(self, w: FloatArray) -> FloatArray:
-        """Return the totals of the merged rows without an intercept, (m,)."""
-        used = np.flatnonzero(w)
-        totals: FloatArray = self.merged[0][:, used] @ w[used]
-        return totals
+    def _best(self, w: ArrayLike) -> tuple[IntArray, FloatArray]:
+        points = self.in_box(w)
+        used = np.flatnonzero(points)
+        return self.losses((self.merged[0][:, used] @ points[used])[:, None])
 
     def losses(self, totals: FloatArray) -> tuple[IntArray, FloatArray]:
         """Return the best intercept and the loss of several cards, (c,) each, given their totals, (m, c)."""
@@ -244,26 +247,12 @@ def best_intercepts(
     return np.where(below <= above, low, high), np.minimum(below, above)
 
 
-def _labels(y: ArrayLike, n: int) -> IntArray:
-    labels = as_numbers("y", y)
-    if labels.shape != (n,):
-        raise ValueError(f"y must have one label per row of X ({n}), got shape {labels.shape}")
-    if set(np.unique(labels).tolist()) != {0.0, 1.0}:
-        raise ValueError(f"y must hold the labels 0 and 1, both of them, got {np.unique(labels).tolist()!r:.80}")
-    return labels.astype(np.int64)
-
-
-def _weights(weight: ArrayLike | None, n: int) -> FloatArray:
-    """Return the weights of the rows, equal ones if none are given."""
-    if weight is None:
-        return np.ones(n)
-    weights = as_numbers("weight", weight).copy()
-    if weights.shape != (n,):
-        raise ValueError(f"weight must hold one number per row of X ({n}), got shape {weights.shape}")
-    wrong = ~(np.isfinite(weights) & (weights > 0))
-    if wrong.any():
-        raise ValueError(f"weight must hold finite numbers > 0, got {float(weights[wrong][0])!r}")
-    return weights
+def _by_row(name: str, what: str, values: ArrayLike, X: FloatArray) -> FloatArray:
+    """Return numbers of the rows, (n,)."""
+    numbers = as_numbers(name, values)
+    if numbers.shape != (len(X),):
+        raise ValueError(f"{name} must have one {what} per row of X ({len(X)}), got shape {numbers.shape}")
+    return numbers
 
 
 def _range(intercept: Sequence[int] | None) -> tuple[int, int] | None:

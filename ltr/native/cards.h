@@ -27,7 +27,7 @@
 // Where the rank weights fall by the same amount from place to place, as for AUC, `cards/pairs.h` has stronger bounds.
 // The share of comparable pairs in order, of times until an event, has the same bounds, and no others.
 //
-// *Parts of supports.* Where pairs of rows are all that counts, and the gains have few values, `cards/prefixes.h`
+// *Parts of supports.* Where pairs of rows are all that counts, and the gains have few values, `cards/pairs.h`
 // bounds all supports that contain given columns. Columns that order more pairs by themselves are added first. Parts of
 // supports, two columns short of a whole one (fewer columns where there would be more than `kPrefixes`), are listed and
 // completed in descending order of their bounds. So the bound of what is left falls, and a search that is stopped

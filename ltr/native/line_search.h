@@ -1,6 +1,8 @@
 // Searches lines of scores f + t g for the best value of the statistic: the interface that ascents use.
 #pragma once
 
+#include <memory>
+
 #include "arrays.h"
 #include "random.h"
 
@@ -70,5 +72,51 @@ class BestInterval {
   LineSearch::Found best_;
   double room_ = 0.0;  // width of the best ones together
 };
+
+// --- over listed pairs, visiting every value that the statistic takes on a line (`pair_lines.cpp`)
+
+// The pairs of a problem and its levels, see `ltr.exact.levels`. The pairs of a positive follow each other.
+struct Pairs {
+  std::span<const std::int32_t> above, below;  // observations of each pair
+  std::span<const double> limit;               // score difference from which it is won
+  std::span<const std::int32_t> positive;      // positive that counts it when it is lost
+};
+
+struct Levels {
+  std::span<const std::int64_t> level;  // of each positive
+  std::span<const std::int64_t> start;  // first positive of each level, and the number of positives
+  std::span<const std::int64_t> most_lost, table, counts_at;  // of each level
+  std::span<const double> contribution;
+  std::int64_t counts_size;
+  double shift;
+  // of the objective and of each demand (`ltr.exact.constraints`), and the number of levels
+  std::span<const std::int64_t> first_level;
+  std::span<const double> least, penalty;  // of each demand: least sum of its levels, and the price of what is missing
+};
+
+// Return a search of lines, whose values are less the penalties of missed demands. The arrays of pairs must go on.
+// Arrays that do not fit together are refused.
+std::unique_ptr<LineSearch> search_pairs(const Pairs& pairs, const Levels& levels, std::size_t observations, Stop stop);
+
+// --- over ranked lists, which list no pairs (`list_lines.cpp`)
+
+// Lists of items. The score of an item is that of its row minus its offset, and of two items with equal scores the
+// first one of the list is above. An item with a gain has a place, the number of items that count and are above it, one
+// more if it counts itself; its gain is multiplied by the weight of that place. With ResolvedRanks every row is one
+// item that counts. With Subranks there are two for a row with a gain: one that counts, and one with the gain whose
+// offset is the margin.
+struct Lists {
+  std::span<const std::int32_t> row;  // of each item
+  std::span<const double> offset, gain;
+  std::span<const std::uint8_t> counts;     // 1 for items that count
+  std::span<const std::int64_t> start;      // first item of each list, and the number of items
+  std::span<const double> weight;           // by rank, of lists of the same length once, the lowest rank first
+  std::span<const std::int64_t> weight_at;  // where the weights of each list start: as many as it has items that count
+  double shift;
+};
+
+// Return a search of lines that uses up to so many threads; what it finds does not depend on their number. The arrays
+// must go on, and are refused if they do not fit together.
+std::unique_ptr<LineSearch> search_lists(const Lists& lists, std::size_t observations, std::size_t threads, Stop stop);
 
 }  // namespace ltr

@@ -10,12 +10,11 @@
 //
 // *Long lists without a cutoff* have too many breakpoints. There, steps along the line are tried by sorting the lists:
 // one to either side, and longer ones while they gain.
-#include "list_lines.h"
-
 #include <array>
 #include <atomic>
 
 #include "key_sort.h"
+#include "line_search.h"
 #include "workers.h"
 
 namespace ltr {
@@ -204,12 +203,15 @@ class ListLines : public LineSearch {
 
   static bool filtered(const OneList& list) { return list.items > kShort && list.depth + 1 < list.count(); }
 
-  void share_chunks(const auto& work) {
+  void share_tasks(std::size_t tasks, const auto& work) {
     std::atomic<std::size_t> next{0}, thread{0};
-    share_work(std::min(others_, chunks_.size() - 1 + chunks_.empty()), [&] {
+    share_work(std::min(others_, tasks - 1 + (tasks == 0)), [&] {
       Scratch& scratch = scratch_[thread.fetch_add(1)];
-      for (std::size_t c; (c = next.fetch_add(1)) < chunks_.size();) work(chunks_[c], scratch);
+      for (std::size_t task; (task = next.fetch_add(1)) < tasks;) work(task, scratch);
     });
+  }
+  void share_chunks(const auto& work) {
+    share_tasks(chunks_.size(), [&](std::size_t c, Scratch& scratch) { work(chunks_[c], scratch); });
   }
 
   // --- values at one point -------------------------------------------------------------------------------------------
@@ -324,23 +326,23 @@ class ListLines : public LineSearch {
         high = std::min(high, counted.f[key->item] + segment.high * counted.g[key->item]);
       }
     }
-    const auto filter = [&](const Items& from, Items& to, double* dropped) {
+    // keep the items that matter; return the gains of the others
+    const auto filter = [&](const Items& from, Items& to) {
       to.resize(from.size());
       std::size_t size = 0;
+      double gains = 0.0;
       for (std::size_t k = 0; k < from.size(); ++k) {
-        const bool stays = from.f[k] + segment.low * from.g[k] >= low || from.f[k] + segment.high * from.g[k] >= high;
-        if (stays) {
+        if (from.f[k] + segment.low * from.g[k] >= low || from.f[k] + segment.high * from.g[k] >= high) {
           to.copy(from, k, size++);
-        } else if (dropped != nullptr) {
-          *dropped += from.gain[k];
+        } else {
+          gains += from.gain[k];
         }
       }
       to.resize(size);
+      return gains;
     };
-    double dropped = 0.0;
-    filter(counted, left, nullptr);
-    filter(paid, left_paid, &dropped);
-    dropped *= list.weight[0];
+    filter(counted, left);
+    const double dropped = filter(paid, left_paid) * list.weight[0];
     const double pairs = static_cast<double>(left.size()) * static_cast<double>(left_paid.size());
     const double items = static_cast<double>(left.size() + left_paid.size());
     // halving again is worth it while it takes items away
@@ -494,57 +496,54 @@ class ListLines : public LineSearch {
     const Found nothing{-kInfinity, segment.low};
     const double spread = deviation(g, {}, 0.0);
     if (!(segment.low <= here && here <= segment.high) || !(spread > 0.0)) return nothing;
-    const double unit = deviation(f, g, here) / spread;
-    const auto inside = [&](double t) { return std::clamp(t, segment.low, segment.high); };
-    Found best = nothing;
+    const double ratio = deviation(f, g, here) / spread, unit = ratio > 0.0 ? ratio : 1.0;
+    const auto values_at = [&](double one, double other) {
+      return values_along(
+          f, g,
+          {std::clamp(here + one, segment.low, segment.high), std::clamp(here + other, segment.low, segment.high)});
+    };
     double step = step_;
     for (int tries = 0; tries < kRetries && step >= kLeastStep; ++tries, step *= 0.25) {
-      const double length = step * (unit > 0.0 ? unit : 1.0);
-      std::array<Found, 2> found{{{0.0, inside(here + length)}, {0.0, inside(here - length)}}};
-      values_along(f, g, found);
+      const double length = step * unit;
+      std::array<Found, 2> found = values_at(length, -length);
       const std::size_t better = found[1].value > found[0].value ? 1 : 0;
       if (!(found[better].value > least + 4.0 * tie_at(least))) continue;
-      best = found[better];
+      Found best = found[better];
       double far = better == 0 ? length : -length;
       for (int k = 0; k < kDoublings && !stop_.asked(); k += 2, far *= 4.0) {
-        found = {{{0.0, inside(here + 2.0 * far)}, {0.0, inside(here + 4.0 * far)}}};
-        values_along(f, g, found);
+        found = values_at(2.0 * far, 4.0 * far);
         const double before = best.value;
         for (const Found& one : found) best = one.value > best.value ? one : best;
         if (!(found[1].value > before) || best.at != found[1].at) break;
       }
       // between the best one and its neighbours
-      found = {{{0.0, inside(here + 0.75 * (best.at - here))}, {0.0, inside(here + 1.4 * (best.at - here))}}};
-      values_along(f, g, found);
-      for (const Found& one : found) best = one.value > best.value ? one : best;
-      step_ = std::max(std::abs(best.at - here) / (unit > 0.0 ? unit : 1.0), kLeastStep);
+      for (const Found& one : values_at(0.75 * (best.at - here), 1.4 * (best.at - here))) {
+        best = one.value > best.value ? one : best;
+      }
+      step_ = std::max(std::abs(best.at - here) / unit, kLeastStep);
       return best;
     }
     step_ = std::max(0.5 * step_, 64.0 * kLeastStep);
     return nothing;
   }
 
-  // Write the values at two points of a line.
-  void values_along(std::span<const double> f, std::span<const double> g, std::array<Found, 2>& found) {
+  // Return the values at two points of a line.
+  std::array<Found, 2> values_along(std::span<const double> f, std::span<const double> g, std::array<double, 2> at) {
+    std::array<Found, 2> found{{{shift_, at[0]}, {shift_, at[1]}}};
     std::array<std::vector<double>, 2> of_chunks;
     for (auto& values : of_chunks) values.assign(chunks_.size(), 0.0);
-    std::atomic<std::size_t> next{0}, thread{0};
-    const std::size_t tasks = 2 * chunks_.size();
-    share_work(std::min(others_, tasks > 0 ? tasks - 1 : 0), [&] {
-      Scratch& scratch = scratch_[thread.fetch_add(1)];
-      for (std::size_t task; (task = next.fetch_add(1)) < tasks;) {
-        const Chunk& chunk = chunks_[task / 2];
-        double& sum = of_chunks[task % 2][task / 2];
-        for (std::size_t l = chunk.begin; l < chunk.end && !stop_.asked(); ++l) {
-          sum += value_of(lists_[l], f, g, found[task % 2].at, 1.0, scratch);
-        }
+    share_tasks(2 * chunks_.size(), [&](std::size_t task, Scratch& scratch) {
+      const Chunk& chunk = chunks_[task / 2];
+      double& sum = of_chunks[task % 2][task / 2];
+      for (std::size_t l = chunk.begin; l < chunk.end && !stop_.asked(); ++l) {
+        sum += value_of(lists_[l], f, g, found[task % 2].at, 1.0, scratch);
       }
     });
     for (std::size_t k = 0; k < 2; ++k) {
-      found[k].value = shift_;
       for (const double value : of_chunks[k]) found[k].value += value;
       if (stop_.asked()) found[k].value = -kInfinity;
     }
+    return found;
   }
 
   // Return the standard deviation of f + t g over the items; no g is all 0.

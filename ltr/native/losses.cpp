@@ -160,40 +160,32 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
   const std::size_t begin = batch.begin(list), length = batch.begin(list + 1) - begin;
   own.reset(length);
   const bool in_order = batch.groups == nullptr || batch.groups->order().empty();
-  if (in_order && batch.mask == nullptr && batch.weights == nullptr) {
-    if (read(batch.scores + begin, batch.labels + begin, length, own.scores.data(), own.labels.data(), task.amounts))
-      return false;
-    const List given{length, own.scores.data(), own.labels.data(), nullptr, own.slopes.data(), own.curvatures.data()};
-    *value = task(given, own.space, curvatures != nullptr);
-    write(own.slopes.data(), task.unit, length, slopes + begin);
-    if (curvatures != nullptr) write(own.curvatures.data(), task.unit, length, curvatures + begin);
-    return !std::isnan(*value);
-  }
-  // items that count are copied one behind the other; all real ones are checked
-  auto* scores = reinterpret_cast<Score*>(own.space.take(length));
-  auto* labels = reinterpret_cast<Label*>(own.space.take(length));
-  std::size_t n = 0;
-  bool bad = false;
-  for (std::size_t at = begin; at < begin + length; ++at) {
-    const std::size_t item = in_order ? at : index(batch.groups->order()[at]);
-    slopes[item] = 0;
-    if (curvatures != nullptr) curvatures[item] = 0;
-    if (batch.mask != nullptr && batch.mask[item] == 0) continue;
-    scores[n] = batch.scores[item];
-    labels[n] = batch.labels[item];
-    own.items[n] = item;
-    if (batch.weights != nullptr) {
-      own.weights[n] = static_cast<double>(batch.weights[item]);
-      bad |= !(own.weights[n] >= 0.0 && own.weights[n] - own.weights[n] == 0.0);
+  const bool whole = in_order && batch.mask == nullptr && batch.weights == nullptr;
+  const Score* scores = batch.scores + begin;
+  const Label* labels = batch.labels + begin;
+  std::size_t n = whole ? length : 0;
+  if (!whole) {  // items that count are copied one behind the other; all real ones are checked
+    auto* some = reinterpret_cast<Score*>(own.space.take(length));
+    auto* theirs = reinterpret_cast<Label*>(own.space.take(length));
+    for (std::size_t at = begin; at < begin + length; ++at) {
+      const std::size_t item = in_order ? at : index(batch.groups->order()[at]);
+      slopes[item] = 0;
+      if (curvatures != nullptr) curvatures[item] = 0;
+      if (batch.mask != nullptr && batch.mask[item] == 0) continue;
+      if (batch.weights != nullptr) own.weights[n] = static_cast<double>(batch.weights[item]);
+      some[n] = batch.scores[item];
+      theirs[n] = batch.labels[item];
+      own.items[n++] = item;
     }
-    ++n;
+    scores = some;
+    labels = theirs;
   }
-  bad |= read(scores, labels, n, own.scores.data(), own.labels.data(), task.amounts);
-  if (bad) return false;
+  if (read(scores, labels, n, own.scores.data(), own.labels.data(), task.amounts)) return false;
   if (batch.weights != nullptr) {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < n; ++i) {
-      if (!(own.weights[i] > 0.0)) continue;
+      if (!(own.weights[i] >= 0.0 && own.weights[i] < kInfinity)) return false;
+      if (own.weights[i] == 0.0) continue;
       own.scores[kept] = own.scores[i];
       own.labels[kept] = own.labels[i];
       own.weights[kept] = own.weights[i];
@@ -201,19 +193,19 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
     }
     n = kept;
   }
-  own.space.reset(length);
   const double* weights = batch.weights == nullptr ? nullptr : own.weights.data();
+  own.space.reset(length);
   const List given{n, own.scores.data(), own.labels.data(), weights, own.slopes.data(), own.curvatures.data()};
   *value = task(given, own.space, curvatures != nullptr);
   if (std::isnan(*value)) return false;
-  const auto scatter = [&](const double* from, Score* to) {
+  const auto hand_over = [&](const std::vector<double>& from, Score* to) {
     own.space.reset(length);
-    auto* found = reinterpret_cast<Score*>(own.space.take(length));
-    write(from, task.unit, n, found);
-    for (std::size_t i = 0; i < n; ++i) to[own.items[i]] = found[i];
+    auto* found = whole ? to + begin : reinterpret_cast<Score*>(own.space.take(length));
+    write(from.data(), task.unit, n, found);
+    for (std::size_t i = 0; i < n && !whole; ++i) to[own.items[i]] = found[i];
   };
-  scatter(own.slopes.data(), slopes);
-  if (curvatures != nullptr) scatter(own.curvatures.data(), curvatures);
+  hand_over(own.slopes, slopes);
+  if (curvatures != nullptr) hand_over(own.curvatures, curvatures);
   return true;
 }
 

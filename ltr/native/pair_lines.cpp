@@ -2,9 +2,9 @@
 // changes between won and lost at one breakpoint ``t = (limit - f_i + f_k) / (g_i - g_k)``. Sorting the breakpoints and
 // stepping through them visits every value the statistic takes on the line; a step changes a count of
 // `ltr.exact.levels` by 1, in constant time as shown there.
-#include "pair_lines.h"
-
 #include <bit>
+
+#include "line_search.h"
 
 namespace ltr {
 namespace {

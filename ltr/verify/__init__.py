@@ -137,7 +137,7 @@ import sys
 from fractions import Fraction
 
 from .boxes import FEASIBLE, Problem
-from .cards import Cards
+from .cards import Cards, Risk
 from .file import (
     MAX_STEPS,
     ROUNDING,
@@ -153,7 +153,6 @@ from .file import (
     show,
     sized,
 )
-from .risk import Risk
 
 __all__ = ["Cards", "CertificateError", "Problem", "Risk", "check", "data_digest", "main", "parse", "problem_of"]
 

@@ -1,8 +1,9 @@
-"""Problems of cards, and the search of all cards that proves a bound on them; `ltr.verify` shows why it is enough."""
+"""Cards and risk scores, and the search of all cards that proves a bound; `ltr.verify` shows why it is enough."""
 
 from __future__ import annotations
 
 import bisect
+import decimal
 import itertools
 import math
 import operator
@@ -37,17 +38,17 @@ MOST_SETS = 1_000_000  # largest number of sets of columns
 MOST_ROWS = 30_000_000  # rows times sets with columns of other numbers, of which a million take a second
 MOST_POINTS, MOST_COLUMNS = 100, 6  # of a card
 LARGEST = 10**9  # size of points and intercepts
+DIGITS = 60  # of the logarithms and exponentials of a risk score, whose last digit alone is rounded
+FAR = 60  # total from which on log(1 + x), x = exp(-total), is taken as x - x^2 / 2, which is right to 50 digits
 UNITS = [10**decimals for decimals in range(13)]  # of the numbers of a card
 
 
 class Ranked(Stated):
     """A statistic of the order of the rows by their totals, checked, its numbers as integers.
 
-    Attributes:
-        lost: whether rows with equal totals contribute the least over their orders, not the mean.
-        row_gains, levels: gain of each row, and (the rows with it, gain) for each gain > 0, ascending, times a unit.
-        sums: a_n + ... + a_(n - p + 1) for p = 0, ..., n, times a unit.
-        perfect, limit: the sum of contributions of a perfect order, and the largest that closes what is looked at.
+    With `lost`, rows with equal totals contribute the least over their orders, not the mean. `levels` has the rows of
+    each gain > 0, ascending, `sums` a_n + ... + a_(n - p + 1) for p = 0, ..., n, all times a unit; `perfect` is the sum
+    of contributions of a perfect order, and `limit` the largest that closes what is looked at.
     """
 
     def __init__(
@@ -58,10 +59,9 @@ class Ranked(Stated):
         (self.row_gains, unit), (whole, self.value_unit) = integers(gains), integers(content["a"])
         self.value_unit *= unit << 64
         self.sums = [0, *itertools.accumulate(v << 64 for v in reversed(whole))]
-        values = self.row_gains
-        self.perfect = self.worst(sorted(values, reverse=True), 0)
-        levels = sorted({*values} - {0})
-        self.levels = [(sum(1 << i for i, v in enumerate(values) if v == gain), gain) for gain in levels]
+        self.perfect = self.worst(sorted(self.row_gains, reverse=True), 0)
+        levels = sorted({*self.row_gains} - {0})
+        self.levels = [(sum(1 << i for i, v in enumerate(self.row_gains) if v == gain), gain) for gain in levels]
         self.lost = lost
         self.state_share(name, content["statistic"], gains)
 
@@ -254,12 +254,9 @@ def asked_of(content: dict[str, Json], n: int, progress: Progress, lost: bool, p
 
 
 class Pointed:
-    """What points a file allows.
+    """What points a file allows, see `ltr.verify`: on at most `most` of d columns, the `free` ones not counted.
 
-    Attributes:
-        d, most, free: number of columns, the largest number of those with points, and columns that it does not count.
-        least, largest, fewest: of each column, its least and its largest points, and the least size of points.
-        groups, needed, rules, directions: see `ltr.verify`.
+    `least`, `largest` and `fewest` are the least and the largest points of each column, and the least size of points.
     """
 
     def read_conditions(self, content: dict[str, Json], d: int) -> None:
@@ -288,8 +285,7 @@ class Pointed:
 
     def check_points(self, points: list[float]) -> None:
         """Check that a card may have these points."""
-        every = zip(points, self.least, self.largest, self.fewest, strict=True)
-        for j, (w, low, high, fewest) in enumerate(every):
+        for j, (w, low, high, fewest) in enumerate(zip(points, self.least, self.largest, self.fewest, strict=True)):
             words = f"must be 0 or a whole number from {low} to {high}, at least {fewest} in size, got {w!r}"
             right = w == int(w) and (w == 0 or (low <= w <= high and abs(w) >= fewest))
             require(right, f"weights[{j}]", words)
@@ -304,13 +300,11 @@ class Pointed:
 
     def allowed(self, columns: Collection[int]) -> bool:
         """Whether a card may have exactly these columns."""
-        groups = [self.groups[j] for j in columns if self.groups[j] >= 0]
-        simple = (
-            len({*columns} - self.free) <= self.most and len({*groups}) == len(groups) and {*self.needed} <= {*columns}
-        )
-        return simple and all(
-            (when and not when & {*columns}) or least <= len(own & {*columns}) <= most
-            for own, least, most, when in self.rules
+        used, groups = {*columns}, [self.groups[j] for j in columns if self.groups[j] >= 0]
+        if len(used - self.free) > self.most or len({*groups}) < len(groups) or not {*self.needed} <= used:
+            return False
+        return all(
+            (when and not when & used) or least <= len(own & used) <= most for own, least, most, when in self.rules
         )
 
     def alike(self, columns: Collection[int], down: list[bool]) -> bool:
@@ -320,12 +314,10 @@ class Pointed:
 
 
 class Cards(Pointed):
-    """The problem of a file of the kind "card", checked, its numbers as integers.
+    """The problem of a file of the kind "card", checked: the statistic `ranked`, to be maximised, and `demands`.
 
-    Attributes:
-        columns: the rows with a 1 in each column, as bits of an integer; row i is bit i. None for other columns.
-        numbers: the values of each column, times the unit.
-        ranked, demands: what is to be maximised, and the statistics that must reach a least value.
+    `numbers` has the values of each column, times the unit, and `columns` the rows with a 1 as bits of an integer, row
+    i being bit i; None for columns of other numbers than 0 and 1.
     """
 
     def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
@@ -506,13 +498,13 @@ class Cards(Pointed):
         values: list[int],
         tiers: list[int],
         placed: int = 0,
-        place: int = 0,
     ) -> None:
         """Check all orders below a node of the tree, where some patterns are placed and statistics have a value.
 
         The parts are those of the renamed patterns, shares and placed are about the patterns themselves. The tiers
         are the sets of rows that are placed, from the top.
         """
+        place = sum(rows.bit_count() for rows in tiers)
         for equal, below in tree.items():
             steps = sum(len(parts) + len(statistic.levels) * (1 + self.n // WORD) for statistic in self.statistics)
             self.progress.tick(steps=steps)
@@ -526,7 +518,7 @@ class Cards(Pointed):
             if self.closed(shares, reached, now, end):
                 continue
             if below:
-                self.check_orders(below, columns, parts, mask, shares, reached, [*tiers, rows], now, end)
+                self.check_orders(below, columns, parts, mask, shares, reached, [*tiers, rows], now)
             elif self.meets(self.totals_of([*tiers, rows])):
                 names = ", ".join(map(str, columns)) or "none"
                 better = show(self.ranked.objective(reached[0], len(columns)))
@@ -545,3 +537,67 @@ def orders(m: int, fewest: int, points: int) -> Orders:
         for total in sorted(totals, reverse=True):
             node = node.setdefault(tuple(totals[total]), {})
     return root
+
+
+class Risk(Pointed):
+    """The problem of a file of the kind "risk", checked: `numbers` are the values of each column, times the unit.
+
+    `rows` has the label and the weight of each row; weights add up to 1.
+    """
+
+    def __init__(self, content: dict[str, Json], progress: Progress | None = None) -> None:
+        self.progress = progress or Progress()
+        n, self.C = size_and_price(content)
+        X, y = content["X"], entries(content, "y", n, lambda label: label in (0, 1), "be 0 or 1")
+        require(0 < sum(y) < n, "problem.y", "must hold both labels")
+        weights = [Fraction(v) for v in entries(content, "row_weights", n, lambda weight: weight > 0, "be > 0")]
+        total = sum(weights)
+        self.rows = [(label, weight / total) for label, weight in zip(y, weights, strict=True)]
+        whole, self.unit = integers([v for row in X for v in row])
+        self.numbers = [whole[j :: len(X[0])] for j in range(len(X[0]))]
+        self.read_conditions(content, len(X[0]))
+        self.intercept = content["intercept"]
+        if self.intercept is not None:
+            sized(self.intercept, 2, "problem.intercept")
+            require(self.intercept[0] <= self.intercept[1], "problem.intercept", "must be the least and the largest")
+
+    def size(self) -> Fraction:
+        """Return 0, the loss of perfect chances."""
+        return Fraction(0)
+
+    def value(self, weights: list[float]) -> Fraction:
+        """Return minus the loss of points and an intercept, minus the price of the columns."""
+        *points, intercept = map(int, weights)
+        used = [(w, self.numbers[j]) for j, w in enumerate(points) if w]
+        shares: dict[tuple[int, int], Fraction] = {}  # the weight of the rows of each total and label
+        for i, (label, weight) in enumerate(self.rows):
+            self.progress.tick(steps=1 + len(used))
+            key = sum(w * column[i] for w, column in used) + intercept * self.unit, label
+            shares[key] = shares.get(key, Fraction(0)) + weight
+        loss = sum(weight * self.loss(Fraction(total, self.unit), label) for (total, label), weight in shares.items())
+        return -loss - self.C * len([j for j, w in enumerate(points) if w and j not in self.free])
+
+    def loss(self, total: Fraction, label: int) -> Fraction:
+        """Return log(1 + exp(-total)) for the label 1, log(1 + exp(total)) for 0, to fifty digits at least."""
+        self.progress.tick(steps=100)
+        against = -total if label else total
+        with decimal.localcontext(prec=DIGITS, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX):
+            size = decimal.Decimal(abs(total).numerator) / decimal.Decimal(abs(total).denominator)
+            x = (-size).exp()
+            rest = (1 + x).ln() if size < FAR else x - x * x / 2
+        return max(against, Fraction(0)) + Fraction(rest)
+
+    def check_weights(self, weights: list[float]) -> None:
+        """Check that points and intercept are allowed."""
+        *points, intercept = weights
+        whole = intercept == int(intercept) and abs(intercept) <= LARGEST
+        require(whole, f"weights[{len(points)}]", f"must be a whole number, got {intercept!r}")
+        self.check_points(points)
+        if self.intercept is not None:
+            low, high = self.intercept
+            words = f"is the intercept, which must be from {low} to {high}, got {intercept:g}"
+            require(low <= intercept <= high, f"weights[{len(points)}]", words)
+
+    def prove(self, bound: Fraction | None, partition: list[str]) -> str:
+        """Refuse a proof: this program proves no bound of a loss."""
+        raise CertificateError("proof: must be null for a risk score: this program proves no bound of its loss")

@@ -94,6 +94,7 @@ WHOLE = r"point_limits\['age'\] must be two whole numbers"
         ({"demands": ["share(smoker = yes) @50 >= 0.4"]}, "demands must be empty for statistic log_loss"),
         ({"rules": [{"at_least": 1, "of": ["age"]}], "point_limits": {"age": (0, 0)}}, "no card of at most 4"),
         ({"statistic": "auc", "point_limits": {"age": (0, 3)}}, "point_limits must be -5 to 5, .* got 0 to 3 for"),
+        ({"statistic": "auc", "point_limits": {"(Intercept)": (0, 3)}}, r"must not name '\(Intercept\)' for .* auc"),
     ],
 )
 def test_wrong_options_get_one_clear_error(options, message):

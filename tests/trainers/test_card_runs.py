@@ -9,7 +9,9 @@ import pytest
 from ltr import verify
 from ltr.answer import RowRanges
 from ltr.cards import Card, CardRanker
+from ltr.cards.conditions import named_conditions
 from ltr.exact import rank_ranges
+from ltr.exact.cards import CardProblem
 from trainers.cli import main
 from trainers.config import parse_config
 from trainers.plan import plan_of_run
@@ -98,7 +100,8 @@ def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, c
     found = RowRanges.from_dict(results.rows[-1]["ranges"])
     ranker = load_ranker(RunFolder(config.folder).method("card"))
     own = table().iloc[np.array(found.rows) - 1]
-    problem = ranker._problem(ranker.questions_, ranker._features(own), own.failed.to_numpy(float))
+    conditions, _ = named_conditions(ranker, ranker.questions_)
+    problem = CardProblem(ranker._features(own), own.failed.to_numpy(float), conditions=conditions)
     expected = rank_ranges(problem, 0.02)
     assert found.best == tuple(expected.best.tolist())
     assert found.worst == tuple(expected.worst.tolist())

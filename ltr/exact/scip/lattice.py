@@ -34,12 +34,10 @@ import numpy as np
 from pyscipopt import SCIP_PARAMSETTING, SCIP_RESULT, Conshdlr, Model, quicksum
 
 from ltr.checks import as_float
-from ltr.exact.card_rules import CardRule
 from ltr.exact.problem import FloatArray, IntArray, Problem
 from ltr.exact.risk import RiskProblem
-from ltr.exact.risk_sets import search_sets, work_of
-from ltr.exact.risk_starts import offer_starts, polish
-from ltr.exact.scip.base import Constraints, Expression, Guard, ScipSolution, Variable
+from ltr.exact.risk_search import offer_starts, polish, search_sets, work_of
+from ltr.exact.scip.base import Constraints, Guard, ScipSolution, Variable
 from ltr.exact.scip.solver import FEASTOL, Watcher, attempt, configure, ending_of, optimize
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState, Stopped
@@ -59,7 +57,7 @@ class LatticeCuts:
     Args:
         starts: share of the time limit for good cards to start from.
         sets: share of the time limit that bounding all sets of columns may take, as estimated, for that to be tried
-            before SCIP (`ltr.exact.risk_sets`); 0 leaves all to SCIP.
+            before SCIP (`ltr.exact.risk_search`); 0 leaves all to SCIP.
 
     Raises:
         ValueError: a field out of range.
@@ -114,11 +112,7 @@ def margin_of(problem: RiskProblem) -> float:
 class LatticeSearch(Conshdlr):
     """The constraint ``L >= loss(λ, b)``: cuts, evaluates whole points, branches on what SCIP cannot tell apart.
 
-    Attributes:
-        points, intercept, loss: the variables λ, b and L.
-        up, down: the variables u and v.
-        margin: see `margin_of`.
-        guard: keeps exceptions of callbacks.
+    The variables λ, b, L, u and v are `points`, `intercept`, `loss`, `up` and `down`.
     """
 
     def __init__(self, state: SolveState, problem: RiskProblem) -> None:
@@ -187,39 +181,31 @@ class LatticeSearch(Conshdlr):
         for variable in (self.loss, self.intercept, *self.points):
             model.markDoNotMultaggrVar(variable)
 
-    def _used(self, columns: Sequence[int]) -> Expression:
-        """Return the number of columns that are used."""
-        return quicksum(self.up[j] + self.down[j] for j in columns)
-
     def _add_conditions(self, model: Model) -> None:
         problem = self.problem
         counted = np.flatnonzero(problem.counted).tolist()
         if problem.max_nonzeros < len(counted):
-            self._add_row(model, self._used(counted), 0, problem.max_nonzeros, "max_nonzeros")
+            self._add_rule(model, counted, 0, problem.max_nonzeros, (), "max_nonzeros")
         for at, rule in enumerate(problem.conditions.all_rules):
-            self._add_rule(model, rule, f"rule_{at}")
+            self._add_rule(model, rule.columns, rule.at_least, rule.at_most, rule.when, f"rule_{at}")
         for group in np.unique(problem.directions[problem.directions >= 0]).tolist():
             turn = model.addVar(f"turn_{group}", vtype="B")
             for j in np.flatnonzero(problem.directions == group).tolist():
                 model.addCons(self.up[j] - turn <= 0, name=f"up_{j}_{group}")
                 model.addCons(self.down[j] + turn <= 1, name=f"down_{j}_{group}")
 
-    def _add_rule(self, model: Model, rule: CardRule, name: str) -> None:
-        """Add ``at_least <= number of columns used <= at_most``, for each column of `when` where it is used."""
-        number, room = self._used(rule.columns), max(0, len(rule.columns) - rule.at_most)
-        if not rule.when:
-            self._add_row(model, number, rule.at_least, rule.at_most, name)
-        for t in rule.when:
-            used = self._used([t])
-            self._add_row(model, number - rule.at_least * used, 0, None, f"{name}_least_{t}")
-            self._add_row(model, number + room * used, None, rule.at_most + room, f"{name}_most_{t}")
-
-    def _add_row(self, model: Model, terms: Expression, least: int | None, most: int | None, name: str) -> None:
-        """Add a row with one or two limits."""
-        if least is not None:
-            model.addCons(terms >= least, name=f"{name}_least")
-        if most is not None:
-            model.addCons(terms <= most, name=f"{name}_most")
+    def _add_rule(
+        self, model: Model, columns: Sequence[int], least: int, most: int, when: Sequence[int], name: str
+    ) -> None:
+        """Add ``least <= number of columns used <= most``, for each column of `when` where it is used."""
+        number, room = quicksum(self.up[j] + self.down[j] for j in columns), max(0, len(columns) - most)
+        if not when:
+            model.addCons(number >= least, name=f"{name}_least")
+            model.addCons(number <= most, name=f"{name}_most")
+        for t in when:
+            used = self.up[t] + self.down[t]
+            model.addCons(number - least * used >= 0, name=f"{name}_least_{t}")
+            model.addCons(number + room * used <= most + room, name=f"{name}_most_{t}")
 
     # --- the solve -----------------------------------------------------------------------------------------------
 
@@ -285,7 +271,6 @@ class LatticeSearch(Conshdlr):
     # --- cuts ----------------------------------------------------------------------------------------------------
 
     def _values(self) -> tuple[FloatArray, float, float]:
-        """Return λ, b and L of the current relaxation."""
         value = self.model.getSolVal
         points = np.array([value(None, variable) for variable in self.points])
         return points, float(value(None, self.intercept)), float(value(None, self.loss))
@@ -311,11 +296,9 @@ class LatticeSearch(Conshdlr):
     def _offer(self, points: FloatArray) -> None:
         """Offer the points that real ones are rounded to."""
         rounded = np.rint(points)
-        if self.problem.allowed(rounded):
-            value = self.problem.evaluate(rounded)
-            if value > self.state.value:
-                self.state.offer(rounded)
-                polish(self.state, self.problem)
+        if self.problem.allowed(rounded) and self.problem.evaluate(rounded) > self.state.value:
+            self.state.offer(rounded)
+            polish(self.state, self.problem)
         self._share_best()
 
     def _cut(self, at: FloatArray, value: float, slope: FloatArray) -> int:

@@ -3,8 +3,6 @@
 #include <nanobind/stl/pair.h>
 
 #include "../bindings.h"
-#include "../list_lines.h"
-#include "../pair_lines.h"
 
 namespace ltr {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "../arrays.h"
 #include "../workers.h"
-#include "prefixes.h"
 #include "task.h"
 
 namespace ltr {

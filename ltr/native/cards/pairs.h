@@ -1,5 +1,5 @@
 // Cards of a support where pairs of rows are all that counts: the rank weights fall by the same amount from place to
-// place, as for AUC, or the statistic is the share of comparable pairs in order (`comparisons.h`).
+// place, as for AUC, or the statistic is the share of comparable pairs in order (`statistics.h`).
 //
 // With a_r = a_1 - slope (r - 1) the statistic is a_1 (sum of gains) - slope * cost, and the cost adds up over pairs of
 // rows: each costs the gain of the lower row; with equal totals the mean of both gains, or the larger one where ties
@@ -17,8 +17,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "comparisons.h"
-#include "orders.h"
+#include "statistics.h"
 
 namespace ltr {
 
@@ -140,6 +139,18 @@ struct SignTree : WeightsOfOrders {
   }
 };
 
+// Write what the pairs of rows with each difference of their patterns cost, by its sign; `weight` is the cost of all
+// pairs of rows of two patterns if the second row is above, and `tied` the share of it if their totals are equal.
+template <class Costs, class Weight>
+void add_up_pairs(const SignTree& tree, double tied, Costs& costs, const Weight& weight) {
+  for (std::size_t d = 0; d < tree.differences.size(); ++d) costs[d] = {};
+  for (const SignTree::Pair& pair : tree.pairs) {
+    costs[pair.difference][0] += weight(pair.p, pair.q);
+    costs[pair.difference][2] += weight(pair.q, pair.p);
+  }
+  for (std::size_t d = 0; d < tree.differences.size(); ++d) costs[d][1] = tied * (costs[d][0] + costs[d][2]);
+}
+
 // The costs of the pairs of rows of a support.
 struct PairCosts {
   double gain = 0.0;                                   // of all rows
@@ -158,34 +169,21 @@ struct PairCosts {
       least += ties_lost ? (high * (count * (count - 1.0) - l * (l - 1.0)) + low * l * (l - 1.0)) / 2.0
                          : blocks[p].gain * (count - 1.0) / 2.0;
     }
-    for (std::size_t d = 0; d < tree.differences.size(); ++d) of[d] = {};
-    for (const SignTree::Pair& pair : tree.pairs) {
-      const Block &above = blocks[pair.p], &below = blocks[pair.q];
-      auto& costs = of[pair.difference];
-      costs[2] += above.count * below.gain;
-      costs[0] += above.gain * below.count;
-      if (ties_lost) {
-        const double l = lower[pair.p] * lower[pair.q];
-        costs[1] += high * (above.count * below.count - l) + low * l;
-      }
+    add_up_pairs(tree, ties_lost ? 0.0 : 0.5, of, [=](int p, int q) { return blocks[p].gain * blocks[q].count; });
+    for (std::size_t i = 0; ties_lost && i < tree.pairs.size(); ++i) {
+      const SignTree::Pair& pair = tree.pairs[i];
+      const double l = lower[pair.p] * lower[pair.q];
+      of[pair.difference][1] += high * (blocks[pair.p].count * blocks[pair.q].count - l) + low * l;
     }
-    subtract_least(tree, ties_lost);
+    subtract_least(tree);
   }
 
   // `counts` are those of comparable pairs, each of gain 1.
   PairCosts(const SignTree& tree, int m, const PairCounts& counts, double pairs, bool ties_lost) : gain(pairs) {
     const double tied = ties_lost ? 1.0 : 0.5;
     for (std::size_t p = 0; p < std::size_t{1} << m; ++p) least += tied * static_cast<double>(counts[p][p]);
-    for (std::size_t d = 0; d < tree.differences.size(); ++d) of[d] = {};
-    for (const SignTree::Pair& pair : tree.pairs) {
-      auto& costs = of[pair.difference];
-      costs[2] += static_cast<double>(counts[pair.q][pair.p]);
-      costs[0] += static_cast<double>(counts[pair.p][pair.q]);
-    }
-    if (ties_lost) {
-      for (std::size_t d = 0; d < tree.differences.size(); ++d) of[d][1] = of[d][0] + of[d][2];
-    }
-    subtract_least(tree, ties_lost);
+    add_up_pairs(tree, tied, of, [&](int p, int q) { return static_cast<double>(counts[index(p)][index(q)]); });
+    subtract_least(tree);
   }
 
   // The cost of an entry of `SignTree::known` if the columns of a mask count down.
@@ -203,15 +201,111 @@ struct PairCosts {
   }
 
  private:
-  void subtract_least(const SignTree& tree, bool ties_lost) {
+  void subtract_least(const SignTree& tree) {
     for (std::size_t d = 0; d < tree.differences.size(); ++d) {
-      auto& costs = of[d];
-      if (!ties_lost) costs[1] = (costs[0] + costs[2]) / 2.0;
-      const double smallest = std::min(costs[0], costs[2]);
+      const double smallest = std::min(of[d][0], of[d][2]);
       least += smallest;
-      for (double& cost : costs) cost -= smallest;
+      for (double& cost : of[d]) cost -= smallest;
     }
   }
+};
+
+// --- a bound for all cards that have given columns and more
+//
+// A pair is two rows of which the first should stand above the second. It costs its weight on a card that orders it
+// wrongly: 1 for comparable pairs, otherwise the difference of the gains. The weights of the given columns alone give
+// each pair a sign. A pair that they order wrongly, or tie, is in order on the card only if one of the added columns
+// separates its rows in the right direction. So the card costs at least what
+// the given columns cost, less the sum over the added columns of the cost of the pairs that each can repair.
+//
+// Pairs with the same difference d of the patterns of the given columns have the same sign s (above). They
+// cost c_d(s), and an added column a repairs r_ad(s) of that. Of m added columns,
+// ``c_d(s) - sum_a r_ad(s) >= min c_d - sum_a max_s (r_ad(s) - (c_d(s) - min c_d) / m)``,
+// so each column has one gain for each mask of given columns that count down, and no set of m columns gains more than
+// the sum of its gains.
+
+// The weight of all pairs whose rows have given patterns.
+class PatternPairs {
+ public:
+  explicit PatternPairs(int size) : size_(size), weight_(std::size_t{1} << 2 * size, 0.0) {}
+
+  double operator()(std::size_t first, std::size_t second) const { return weight_[first << size_ | second]; }
+  double& operator()(std::size_t first, std::size_t second) { return weight_[first << size_ | second]; }
+  // Add the pairs of so many rows of a pattern, each with its weight, and of the second rows of each pattern.
+  void add(std::size_t first, double weight, const std::array<double, kPatterns>& second) {
+    double* row = weight_.data() + (first << size_);
+    for (std::size_t q = 0; q < patterns(); ++q) row[q] += weight * second[q];
+  }
+  std::size_t patterns() const { return std::size_t{1} << size_; }
+  void clear() { std::fill(weight_.begin(), weight_.end(), 0.0); }
+
+ private:
+  int size_;
+  std::vector<double> weight_;
+};
+
+struct PrefixCosts {
+  std::vector<double> least;  // cost of the given columns, for each mask
+
+  // Args:
+  //   tree: the signs of that many columns; null for none.
+  //   size, more: columns that are given, and that are added.
+  //   of: all pairs, by patterns of the given columns.
+  //   tied: what a pair of rows with equal totals costs, as a share of its weight.
+  PrefixCosts(const SignTree* tree, int size, int more, const PatternPairs& of, double tied)
+      : least(std::size_t{1} << size, 0.0), tree_(tree), tied_(tied) {
+    double sum = 0.0;
+    for (std::size_t p = 0; p < of.patterns(); ++p) sum += tied * of(p, p);
+    costs_of(of, above_);
+    for (auto& costs : above_) {
+      const double smallest = std::min(costs[0], costs[2]);
+      sum += smallest;
+      for (double& cost : costs) cost = (cost - smallest) / more;
+    }
+    known_.resize(least.size());
+    for (std::size_t mask = 0; mask < least.size(); ++mask) {
+      least[mask] = sum;
+      if (tree == nullptr) continue;
+      const SignTree::Node& root = tree->nodes.front();
+      for (int i = root.first; i < root.last; ++i) {
+        const auto [d, sign] = tree->counted_down(static_cast<int>(mask), tree->known[index(i)]);
+        known_[mask].push_back(static_cast<std::uint16_t>(3 * d + sign));
+        least[mask] += above_[d][sign] * more;
+      }
+    }
+  }
+
+  // Raise the gain of a column for each mask to what it has where it separates these pairs in the right direction.
+  void raise(const PatternPairs& separated, double* gain) {
+    double sum = 0.0;
+    for (std::size_t p = 0; p < separated.patterns(); ++p) sum += tied_ * separated(p, p);
+    costs_of(separated, repaired_);
+    open_.resize(above_.size());
+    for (std::size_t d = 0; d < above_.size(); ++d) {
+      const auto& of = repaired_[d];
+      open_[d] = std::max({of[0] - above_[d][0], of[1] - above_[d][1], of[2] - above_[d][2]});
+      sum += open_[d];
+    }
+    for (std::size_t mask = 0; mask < least.size(); ++mask) {
+      double known = sum;
+      for (const std::uint16_t entry : known_[mask]) known += repaired_[entry / 3U][entry % 3U] - open_[entry / 3U];
+      gain[mask] = std::max(gain[mask], known);
+    }
+  }
+
+ private:
+  using Costs = std::vector<std::array<double, 3>>;  // of each difference and sign
+
+  void costs_of(const PatternPairs& of, Costs& costs) const {
+    costs.resize(tree_ == nullptr ? 0 : tree_->differences.size());
+    if (tree_ != nullptr) add_up_pairs(*tree_, tied_, costs, of);
+  }
+
+  const SignTree* tree_;
+  double tied_;
+  Costs above_, repaired_;                         // above the least, by added column; what a column repairs
+  std::vector<double> open_;                       // the most that it gains, of each difference
+  std::vector<std::vector<std::uint16_t>> known_;  // of each mask: entries of the signs that are known, as in the tree
 };
 
 }  // namespace ltr

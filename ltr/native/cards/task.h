@@ -1,14 +1,94 @@
-// What a search of cards is asked for, and the value that a card must exceed to be of use.
+// What a search of cards is asked for, the value that a card must exceed to be of use, and what is found.
 #pragma once
 
+#include <array>
 #include <atomic>
 
-#include "form.h"
 #include "pairs.h"
-#include "statistics.h"
 #include "table.h"
 
 namespace ltr {
+
+// A rule on the columns of a card: where it has one of `when`, or in any case if that is empty, `least` to `most` of
+// some columns must be among its own.
+struct Rule {
+  std::vector<std::uint8_t> of, when;  // 1 for each column that is meant; `when` may be empty
+  int least = 0, most = kLargest;
+};
+
+// A set of columns, or a part of one, with a bound of its cards.
+struct Support {
+  float bound = 0.0F;  // rounded up
+  std::array<std::uint16_t, kLargest> columns{};
+};
+
+// Which columns a card may have, and which way their points may go.
+class CardForm {
+ public:
+  // Args:
+  //   signs: of each column: bit 0 and bit 1 tell whether it may count up and down.
+  //   directions: of each column, number of the group whose points must have one sign, or -1.
+  CardForm(std::span<const std::uint8_t> signs, std::span<const std::int32_t> directions, std::vector<Rule> rules)
+      : signs_(signs.begin(), signs.end()),
+        directions_(directions.begin(), directions.end()),
+        rules_(std::move(rules)) {
+    for (const std::uint8_t of : signs_) require(of <= 3, "signs");
+    for (const Rule& rule : rules_) {
+      if (!rule.when.empty() || rule.least == 0 || std::count(rule.of.begin(), rule.of.end(), 1) != 1) continue;
+      const auto j = static_cast<std::uint16_t>(std::find(rule.of.begin(), rule.of.end(), 1) - rule.of.begin());
+      if (std::find(needed_.begin(), needed_.end(), j) == needed_.end()) needed_.push_back(j);
+    }
+  }
+
+  unsigned signs(std::size_t j) const { return signs_[j]; }
+  const std::vector<std::uint16_t>& needed() const { return needed_; }
+
+  // Whether a column may be added to some: no rule has too many of them.
+  bool allowed(const std::array<std::uint16_t, kLargest>& columns, int size, std::size_t j) const {
+    if (signs_[j] == 0) return false;
+    return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+      if (rule.of[j] == 0) return true;
+      const auto end = columns.begin() + size;
+      const auto counted = std::count_if(columns.begin(), end, [&](auto c) { return rule.of[c] != 0; });
+      return counted < rule.most || !(holds(rule, columns, size) || (!rule.when.empty() && rule.when[j] != 0));
+    });
+  }
+
+  // Whether a card may have exactly these columns.
+  bool complete(const Support& support, int m) const {
+    return std::all_of(rules_.begin(), rules_.end(), [&](const Rule& rule) {
+      if (!holds(rule, support.columns, m)) return true;
+      const auto end = support.columns.begin() + m;
+      const auto counted = std::count_if(support.columns.begin(), end, [&](auto c) { return rule.of[c] != 0; });
+      return rule.least <= counted && counted <= rule.most;
+    });
+  }
+
+  // Whether the columns of a mask may count down and the others up.
+  bool possible(const Support& support, int m, int mask) const {
+    for (int i = 0; i < m; ++i) {
+      const std::size_t j = support.columns[index(i)];
+      if ((signs_[j] >> (mask >> i & 1) & 1) == 0) return false;
+      for (int k = 0; k < i && directions_[j] >= 0; ++k) {
+        const bool alike = directions_[support.columns[index(k)]] == directions_[j];
+        if (alike && (mask >> i & 1) != (mask >> k & 1)) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  // Whether a rule is one for these columns.
+  static bool holds(const Rule& rule, const std::array<std::uint16_t, kLargest>& columns, int size) {
+    return rule.when.empty() ||
+           std::any_of(columns.begin(), columns.begin() + size, [&](auto c) { return rule.when[c] != 0; });
+  }
+
+  std::vector<std::uint8_t> signs_;
+  std::vector<std::int32_t> directions_;
+  std::vector<Rule> rules_;
+  std::vector<std::uint16_t> needed_;  // columns that every card has
+};
 
 constexpr double kTolerance = 2e-13;
 
@@ -56,6 +136,11 @@ struct CardTask : CardProblem {
     return value >= demand.least - kTolerance * std::abs(demand.perfect);
   }
 
+  // Whether a bound of a statistic of cards of m columns says that they may be of use.
+  bool open(std::size_t s, double bound, int m) const {
+    return s == 0 ? bound - price * m >= target() : reaches(statistics[s], bound);
+  }
+
   // Whether a card with this value of a demand's statistic meets the demand; if rounding decides, it is not certain.
   static bool meets(const CardStatistic& demand, double value, bool& certain) {
     certain = certain && value > demand.least + kTolerance * std::abs(demand.perfect);
@@ -91,6 +176,53 @@ struct CardTask : CardProblem {
     }
     return value_of_cost(statistic, costs, least);
   }
+};
+
+// The best place of a row, or for the worst place the number of rows below it, and a card with that.
+struct Extreme {
+  std::int64_t place = std::numeric_limits<std::int64_t>::max();
+  FoundWeights card;
+
+  void improve(const Extreme& other) {
+    if (other.place < place || (other.place == place && other.card.before(card))) *this = other;
+  }
+};
+
+// The cards that a search has found; its threads share them.
+class FoundCards : public FoundSoFar {
+ public:
+  explicit FoundCards(CardTask& task) : FoundSoFar(task.tolerance()), task_(task) {}
+
+  // Find the places of the rows that `tracked` marks as bits.
+  void track(std::vector<std::uint64_t> tracked) {
+    placing = true;
+    good = 0;
+    this->tracked = std::move(tracked);
+    extremes.assign(task_.table.n(), {});
+  }
+
+  void offer(const FoundWeights& card) {
+    if (FoundSoFar::offer(card)) task_.raise(card.value - task_.tolerance());
+  }
+
+  // Take the places that one thread has found.
+  void merge(std::int64_t more, const std::vector<std::array<Extreme, 2>>& of) {
+    const std::lock_guard guard(places_lock_);
+    good += more;
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      for (std::size_t end = 0; end < 2; ++end) extremes[i][end].improve(of[i][end]);
+    }
+  }
+
+  // of places of rows
+  bool placing = false;
+  std::int64_t good = 0;                         // cards
+  std::vector<std::uint64_t> tracked;            // bits of the rows
+  std::vector<std::array<Extreme, 2>> extremes;  // of each row
+
+ private:
+  CardTask& task_;
+  std::mutex places_lock_;
 };
 
 }  // namespace ltr
