@@ -45,11 +45,7 @@ BAD = [
     ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
     ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
     ("surrogate.hidden", [8, "x"], 'surrogate.hidden[1]: must be an integer, got "x"'),
-    (
-        "baselines.methods",
-        ["rankbost"],
-        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod",
-    ),
+    ("baselines.methods", ["rankbost"], "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod"),
     ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
     ("exact.statistic", "dgc", "exact.statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
@@ -62,11 +58,7 @@ BAD = [
     ("exact.recentre", "l2", "exact.recentre: goes with choose = false and no spread only"),
     ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
     ("exact.method", "simplex", "exact.method: must be one of auto, "),
-    (
-        "exact.method",
-        "subrank",
-        "exact.method: the subrank model needs a RerankProblem with one list of labels",
-    ),
+    ("exact.method", "subrank", "exact.method: the subrank model needs a RerankProblem with one list of labels"),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
 ]
 
@@ -131,6 +123,7 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
     ("override", "message"),
     [
         ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
+        ("exact.base=svm", 'exact.base: must be a method of this run (auto), got "svm" on the command line'),
         ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
         ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
     ],
