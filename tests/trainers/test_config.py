@@ -9,20 +9,9 @@ from tests.paths import ROOT
 from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.config.grids import load_sweep
-from trainers.config.toml_text import read_experiment
+from trainers.config.toml_text import merged, read_experiment, unflat
 
 MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
-
-
-def with_key(path, value):
-    """The minimal tree with one key set."""
-    tree = {"name": "x", "data": dict(MINIMAL["data"])}
-    *sections, key = path.split(".")
-    node = tree
-    for section in sections:
-        node = node.setdefault(section, {})
-    node[key] = value
-    return tree
 
 
 BAD = [
@@ -33,6 +22,11 @@ BAD = [
     ("seed", -1, "seed: must be >= 0, got -1"),
     ("seed", 1.5, "seed: must be an integer, got 1.5"),
     ("seed", True, "seed: must be an integer, got true"),
+    (
+        "baselines.methods",
+        [],
+        "surrogate.losses: must name a loss, or baselines.methods a method: nothing is left to r",
+    ),
     ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
     ("data.path", "t.csv", 'data.path: must not be given beside name: the data come from one place, got "t.csv"'),
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
@@ -66,7 +60,7 @@ BAD = [
 @pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
 def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, message):
     with pytest.raises(ConfigError) as error:
-        parse_config(with_key(path, value))
+        parse_config(merged(MINIMAL, unflat({path: value})))
     (finding,) = error.value.findings
     assert str(finding).startswith(message)
 
@@ -89,11 +83,6 @@ def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_to
         parse_config({"name": "x"} | alone)
     paths = {finding.path for finding in error.value.findings}
     assert paths == {"data.name", "data.path", "surrogate.hidden", "exact.base"}
-
-
-def test_a_run_needs_a_method():
-    with pytest.raises(ConfigError, match=r"surrogate\.losses: must name a loss, or baselines\.methods a method"):
-        parse_config(MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}})
 
 
 def write(folder, text):
