@@ -392,7 +392,6 @@ def explain(arguments: argparse.Namespace) -> None:
 
 
 def _write_csv(rows: str, output: Path | None) -> None:
-    """Write rows to a file, or to stdout."""
     if output is None:
         sys.stdout.write(rows)
         return

@@ -9,7 +9,7 @@ import pytest
 
 from ltr.data import DataError
 from ltr.exact import Status
-from scripts import _bench, bench_exact, bench_size, bench_speed, results
+from scripts import _bench, bench_exact, bench_scaling, bench_speed, results
 from scripts._bench import Bench, inserted
 from tests.scripts.tiny import TINY
 
@@ -121,10 +121,10 @@ def test_the_lists_are_those_of_the_protocol(data, top, shape):
 
 @pytest.mark.slow
 def test_a_generated_table_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(bench_size.tempfile, "gettempdir", lambda: str(tmp_path))
-    kinds = [r for r in bench_size.BENCH.requests if r["what"].startswith(("read", "train"))]
-    records = [r | bench_size.measure(**r, rows=2500, columns=20) for r in kinds]
-    shown = bench_size.tables(records)["size"]
+    monkeypatch.setattr(bench_scaling.tempfile, "gettempdir", lambda: str(tmp_path))
+    kinds = [r for r in bench_scaling.SIZE.requests if r["what"].startswith(("read", "train"))]
+    records = [r | bench_scaling.measure_size(**r, rows=2500, columns=20) for r in kinds]
+    shown = bench_scaling.tables_of_size(records)["size"]
     for line in ("read parquet | ltr | 2,500", "read parquet | pandas", "train a network, one epoch | torch"):
         assert f"| {line}" in shown
 

@@ -9,20 +9,9 @@ from tests.paths import ROOT
 from trainers.config import Config, describe_keys, load_config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError
 from trainers.config.grids import load_sweep
-from trainers.config.toml_text import read_experiment
+from trainers.config.toml_text import merged, read_experiment, unflat
 
 MINIMAL = {"name": "x", "data": {"name": "gaussians"}}
-
-
-def with_key(path, value):
-    """The minimal tree with one key set."""
-    tree = {"name": "x", "data": dict(MINIMAL["data"])}
-    *sections, key = path.split(".")
-    node = tree
-    for section in sections:
-        node = node.setdefault(section, {})
-    node[key] = value
-    return tree
 
 
 BAD = [
@@ -33,6 +22,11 @@ BAD = [
     ("seed", -1, "seed: must be >= 0, got -1"),
     ("seed", 1.5, "seed: must be an integer, got 1.5"),
     ("seed", True, "seed: must be an integer, got true"),
+    (
+        "baselines.methods",
+        [],
+        "surrogate.losses: must name a loss, or baselines.methods a method: nothing is left to r",
+    ),
     ("data.name", "pimma", "data.name: unknown data set (did you mean 'pima'?); known are gaussians"),
     ("data.path", "t.csv", 'data.path: must not be given beside name: the data come from one place, got "t.csv"'),
     ("data.label", "y", 'data.label: goes with path only: a named data set knows its columns, got "y"'),
@@ -45,11 +39,7 @@ BAD = [
     ("surrogate.scorer", "mpl", "surrogate.scorer: must be 'linear', 'mlp' or 'attention' (did you mean 'mlp'?)"),
     ("surrogate.hidden", [8], 'surrogate.hidden: goes with scorer = "mlp" or "attention" only, got [8]'),
     ("surrogate.hidden", [8, "x"], 'surrogate.hidden[1]: must be an integer, got "x"'),
-    (
-        "baselines.methods",
-        ["rankbost"],
-        "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod",
-    ),
+    ("baselines.methods", ["rankbost"], "baselines.methods[0]: must be auto, logistic_regression, rankboost, or mod"),
     ("exact.base", "svm", 'exact.base: must be a method of this run (auto), got "svm"'),
     ("exact.top_k", 1, 'exact.top_k: must be an integer >= 2, or "full", got 1'),
     ("exact.statistic", "dgc", "exact.statistic: unknown name 'dgc' (did you mean 'dcg'?); known are auc"),
@@ -62,11 +52,7 @@ BAD = [
     ("exact.recentre", "l2", "exact.recentre: goes with choose = false and no spread only"),
     ("exact.C", float("inf"), "exact.C: must be a finite number, got inf"),
     ("exact.method", "simplex", "exact.method: must be one of auto, "),
-    (
-        "exact.method",
-        "subrank",
-        "exact.method: the subrank model needs a RerankProblem with one list of labels",
-    ),
+    ("exact.method", "subrank", "exact.method: the subrank model needs a RerankProblem with one list of labels"),
     ("statistics.report", ["weights(0,1)"], "statistics.report[0]: cannot be weights(...): they fit lists of one"),
 ]
 
@@ -74,7 +60,7 @@ BAD = [
 @pytest.mark.parametrize(("path", "value", "message"), BAD, ids=[f"{path}={value}" for path, value, _ in BAD])
 def test_a_bad_value_is_named_with_its_path_its_rule_and_the_value(path, value, message):
     with pytest.raises(ConfigError) as error:
-        parse_config(with_key(path, value))
+        parse_config(merged(MINIMAL, unflat({path: value})))
     (finding,) = error.value.findings
     assert str(finding).startswith(message)
 
@@ -97,11 +83,6 @@ def test_everything_wrong_by_itself_is_said_at_once_and_then_what_does_not_go_to
         parse_config({"name": "x"} | alone)
     paths = {finding.path for finding in error.value.findings}
     assert paths == {"data.name", "data.path", "surrogate.hidden", "exact.base"}
-
-
-def test_a_run_needs_a_method():
-    with pytest.raises(ConfigError, match=r"surrogate\.losses: must name a loss, or baselines\.methods a method"):
-        parse_config(MINIMAL | {"surrogate": {"losses": []}, "baselines": {"methods": []}})
 
 
 def write(folder, text):
@@ -131,6 +112,7 @@ def test_a_file_names_its_run_and_takes_overrides(tmp_path):
     ("override", "message"),
     [
         ("exact.C=-1", "exact.C: must be >= 0, got -1 on the command line"),
+        ("exact.base=svm", 'exact.base: must be a method of this run (auto), got "svm" on the command line'),
         ("name.x=3", "name: is a value, so 'name.x' does not exist, got \"y\""),
         ("seed=" + "9" * 5000, 'seed: must be an integer, got "999999'),
     ],

@@ -11,6 +11,7 @@ import pytest
 import ltr
 from ltr.rankers import LogisticRegressionRanker, Ranker
 from trainers.config import parse_config
+from trainers.config.errors import ConfigError
 from trainers.config.toml_text import unflat
 from trainers.files import RunError
 
@@ -94,6 +95,8 @@ def test_a_frame_of_any_library(frame, library):
     own = frame if library == "pandas" else frame.reset_index(drop=True)
     assert set(ranked.index) < set(own.index)
     assert ranked["age"].tolist() == own.loc[ranked.index, "age"].tolist()
+    with pytest.raises(ConfigError, match=r"data\.test_path: must be a data frame, as the other sets are"):
+        ltr.experiment(ONE, data=given, label="ill", test="new.csv")
     assert ranked["score (data)"].tolist() == own.loc[ranked.index, "score"].tolist()
     assert list(results.rankers["ranknet"].feature_names_in_) == ["age", "score", "city = b", "city is missing"]
 

@@ -51,6 +51,16 @@ def finished(tmp_path_factory):
     return folder
 
 
+def test_a_validation_file_needs_no_weights_groups_and_times(tmp_path):
+    table, files = clicks(week=np.arange(120) // 10, who=np.arange(120)), [str(tmp_path / f"{at}.csv") for at in (0, 1)]
+    for file, rows in zip(files, (table, table[["a", "b", "clicked"]]), strict=True):
+        rows.to_csv(file, index=False)
+    of = {"label": "clicked", "weight": "w", "group": "who", "time": "week"}
+    split = split_of(DataConfig(path=files[0], validation_path=files[1], **of), 0)
+    np.testing.assert_array_equal(split.validation.X, table[["a", "b"]])
+    assert (split.validation.weight, split.validation.group, split.validation.times) == (None, None, None)
+
+
 def test_every_method_learns_from_the_weights(finished):
     split = split_of(DataConfig(path=str(finished / "clicks.csv"), label="clicked", weight="w"), 0)
     train = split.train

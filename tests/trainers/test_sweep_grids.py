@@ -58,6 +58,8 @@ WRONG = {
     ),
     "unknown set": (grid(set="exact.topk = 3"), "grid[0].set.exact.topk: unknown key (did you mean 'exact.top_k'?)"),
     "wrong value": (grid(vary="exact.C = [0.1, -1]"), "grid[0].vary.exact.C: must be >= 0, got -1"),
+    "no values": (grid(vary="exact.C = []"), "grid[0].vary.exact.C: must be a list of at least one value, got []"),
+    "a table": (grid(vary='exact.signs.age = ["+"]'), "vary.exact.signs: must be a list of at least one value, got"),
     "seed varied": (grid(vary="seed = [1]"), "grid[0].vary.seed: must be left out: splits are the seeds"),
     "no result": (grid(vary="tracking.every = [1, 2]"), "vary.tracking.every: must not be varied: results do not"),
     "clash": (grid(vary='exact.base = ["rankboost"]'), "grid[0].vary.exact.base: must be a method of this run"),

@@ -179,7 +179,7 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
         + "surrogate.max_steps = {low = 1.5, high = 10}\nsurrogate.dropout = {low = 0.5, high = 0.5}\n"
         "surrogate.learning_rate = {low = 0, high = 1, log = true}\n"
         'surrogate.losses = ["ranknet", "hinje"]\nexact.C = 3\nexact.topk = [1]\ndata.seed = [1, 2]\n'
-        "surrogate.patience = {low = 2}\n"
+        "surrogate.patience = {low = 2}\nexact.certificate = [true]\n"
     )
     with pytest.raises(ConfigError) as error:
         load_tuning(path, [])
@@ -195,8 +195,12 @@ def test_all_mistakes_of_a_config_and_its_ranges_come_at_once(tmp_path):
         "tune.exact.C: must be a list of values, or a table: {low = 1, high = 10}, with or without step and log",
         "tune.exact.topk: unknown key (did you mean 'exact.top_k'?)",
         "tune.data.seed: must not be tuned: trials share their data, their seed, and what is measured",
+        "tune.exact.certificate: must not be tuned: trials share their data, their seed, and what is measured",
         "tune.surrogate.patience.high: is required",
     }
+    path.write_text(STUDY[: STUDY.index("surrogate.l2")])
+    with pytest.raises(ConfigError, match="tune: must have a range for at least one key"):
+        load_tuning(path, [])
 
 
 def test_the_journal_is_a_study_of_optuna(found):

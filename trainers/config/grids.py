@@ -203,7 +203,7 @@ class _Reader:
                 self._find(f"vary.{key}", rule, value)
             elif not isinstance(value, list) or not value:
                 self._find(f"vary.{key}", "must be a list of at least one value", value)
-            if key in self._set:
+            if key in self._set and not isinstance(self._set[key], dict):  # tables are merged
                 self._find(f"vary.{key}", "must not be set as well", value)
             if key in self._everywhere:
                 rule = f"is varied by {self._where}"

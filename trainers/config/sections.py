@@ -212,6 +212,8 @@ _PositiveWeight = Annotated[
     ),
 ]
 
+_OF_COLUMNS = ("label", "positive", *COLUMN_ROLES, "drop", "numbers", "categories", "date_format", "first_year")
+
 
 class DataConfig(Section):
     """Where the observations come from, and how they are split into a training set and a test set."""
@@ -273,8 +275,7 @@ class DataConfig(Section):
             ("split_seed", self.time is not None and self.split_seed is not None and self.test_path is None,
              "goes with splits at random: with data.time the earliest rows train"),
         )  # fmt: skip
-        columns = ["label", *COLUMN_ROLES, "drop", "positive", "numbers", "categories", "missing", "decimal"]
-        columns += ["date_format", "first_year", "unlabelled"]
+        columns = (*_OF_COLUMNS, "missing", "decimal", "unlabelled")
         if not given:
             of_path = [*columns, "test_path", "validation_path", "features"]
             yield from self.set_beside(of_path, "goes with path only: a named data set knows its columns")
@@ -313,9 +314,8 @@ class DataConfig(Section):
     @property
     def roles(self) -> Roles:
         """What the columns of a table are for."""
-        names = ["label", "positive", *COLUMN_ROLES, "drop", "features", "numbers", "categories"]
-        names += ["date_format", "first_year"]
-        return Roles(**{name: getattr(self, name) for name in names}, unlabelled=self.unlabelled is not None)
+        given = {name: getattr(self, name) for name in (*_OF_COLUMNS, "features")}
+        return Roles(**given, unlabelled=self.unlabelled is not None)
 
     @property
     def reading(self) -> Reading:

@@ -181,13 +181,12 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
     """
     seed = seed if options.split_seed is None else options.split_seed
     source = read_source(options) if source is None else source
-    if isinstance(source.data, Table) and source.data.plain:
-        source.data.dataset()  # which checks the range of the numbers
+    table, other, third = (one if isinstance(one, Table) else None for one in source)
+    if table is not None and table.plain:
+        table.dataset()  # which checks the range of the numbers
     rows = None if source.test is not None else _rows_of_parts(source.data, seed, options.train_fraction)
-    table, other = None, None
-    if isinstance(source.data, Table):
-        (data, test, validation), found = _featured(source, rows)
-        table, other = source.data, cast("Table | None", source.test)
+    if table is not None:
+        (data, test, validation), found = _featured(table, other, third, rows)
     else:
         data, test, validation = cast("_Sets", source)
         found = {}
@@ -219,8 +218,7 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
             found["notes"] = (*found["notes"], note)
     if validation is not None:
         facts["validation_rows"] = validation.n
-        third = source.validation if isinstance(source.validation, Table) else None
-        found["validation"] = Part(validation.X, validation.y, validation.qid, np.arange(validation.n), table=third)
+        found["validation"] = _part(validation, slice(None), third)
     if table is not None:
         labels = table.labels
         facts["label"] = {"column": options.label, "positive": None if labels is None else labels.positive}
@@ -234,9 +232,10 @@ def split_of(options: DataConfig, seed: int, source: Source | None = None) -> Sp
 _Sets = tuple[Dataset, Dataset | None, Dataset | None]
 
 
-def _featured(source: Source, rows: Sequence[IntArray] | None) -> tuple[_Sets, dict[str, Any]]:
+def _featured(
+    table: Table, other: Table | None, third: Table | None, rows: Sequence[IntArray] | None
+) -> tuple[_Sets, dict[str, Any]]:
     """Return the tables as data sets of features, and what a `Split` says about them."""
-    table, other, third = cast("tuple[Table, Table | None, Table | None]", source)
     training = slice(None) if rows is None else rows[0]
     preparation = table.preparation(training)
     data = _prepared(table, preparation, training)
