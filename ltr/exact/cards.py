@@ -35,15 +35,7 @@ from ltr.exact.card_rules import MOST_QUESTIONS, CardConditions, CardRule, condi
 from ltr.exact.card_statistics import CardRanking, CardStatistic, Ties, card_statistic
 from ltr.exact.constraints import Demand, set_fields
 from ltr.exact.points import SMALLEST, PointSets, count_sets, run, sets_of, watch
-from ltr.exact.problem import (
-    Demanded,
-    FloatArray,
-    Gain,
-    IntArray,
-    Problem,
-    check_price_and_margin,
-    finite_features,
-)
+from ltr.exact.problem import Demanded, FloatArray, Gain, IntArray, Problem, check_price_and_margin, finite_features
 from ltr.exact.solution import Status
 from ltr.exact.state import Ending, SolveState
 from ltr.native import CardSearch as _Search
