@@ -107,9 +107,8 @@ def test_limits_of_rank_statistics_are_signs():
     table, y = people()
     limits = {"age": (-5, 0), "smoker": (0, 0), "town = north": (0, 5)}
     card = CardRanker("auc", point_limits=limits, within=0).fit(table, y).card_
-    same = (
-        CardRanker("auc", signs={"age": "-", "town = north": "+"}, forbidden=["smoker"], within=0).fit(table, y).card_
-    )
+    signs = {"age": "-", "town = north": "+"}
+    same = CardRanker("auc", signs=signs, forbidden=["smoker"], within=0).fit(table, y).card_
     assert card.value == same.value
     assert all("smoker" not in q.name for q in card.questions)
 
