@@ -42,8 +42,7 @@ def test_a_card_of_the_smallest_log_loss():
     assert "proven: no card of at most 3 of" in text
     assert text.replace("\n", " ").endswith("has a smaller log loss")
     assert repr(card).endswith(f"; log_loss {loss:.4g}, optimal)")
-    for form in (card.to_html(), card.to_markdown()):
-        assert "chance" in form
+    assert all("chance" in form for form in (card.to_html(), card.to_markdown()))
     verdict = ranker.certificate().verify()
     assert verdict.startswith("value: the weights have the value -")
     assert "is claimed, not proven; problem: risk score" in verdict
