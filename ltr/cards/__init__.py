@@ -15,8 +15,7 @@ Examples:
 
 from typing import TYPE_CHECKING, Any
 
-from ltr.cards.card import Card
-from ltr.cards.counts import Counts
+from ltr.cards.card import Card, Counts
 from ltr.cards.questions import Question, Questions
 
 if TYPE_CHECKING:

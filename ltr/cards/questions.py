@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,17 +18,22 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ltr.cards.counts import STRICT
 from ltr.checks import as_float, as_sequence, check_whole, is_whole, one_of
 from ltr.data.columns import Column, columns_of, text_of, yes_of
 from ltr.data.forms import NumberForm
 from ltr.data.kinds import MOST_VALUES, RARE
+
+if TYPE_CHECKING:
+    from pydantic import ConfigDict
 
 Operator = Literal[">=", "=", "not in", "missing"]
 BoolArray = NDArray[np.bool_]
 Cuts = int | Mapping[str, int | Sequence[float]]
 
 _CUTS = 5  # thresholds of columns that `cuts` does not name
+
+STRICT: ConfigDict = {"extra": "ignore", "allow_inf_nan": False}
+"""How pydantic, by which `Card.from_dict` reads files, checks numbers."""
 
 
 @dataclass(frozen=True)

@@ -33,14 +33,7 @@ from ltr.onnx_graph import OnnxGraph
 from ltr.outcomes import Times, Treatments, label_kind, read_labels
 from ltr.rankers.base import Ranker, all_or_nothing
 from ltr.rankers.baselines import RankBoostRanker
-from ltr.rankers.demanded import (
-    DemandOutcome,
-    DemandPrice,
-    ReachedDemand,
-    not_met,
-    refuse_settled,
-    solve_under,
-)
+from ltr.rankers.demanded import DemandOutcome, DemandPrice, ReachedDemand, not_met, refuse_settled, solve_under
 from ltr.rankers.inputs import FloatArray, IntArray, Qid
 from ltr.rankers.views import Explanation, ranked_frame
 from ltr.ranks import GainName

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ltr.cards.card import Card, statistic_name
-from ltr.cards.counts import Counts, Curve
+from ltr.cards.card import Card, Counts, Curve, statistic_name
 from ltr.display.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
 
 if TYPE_CHECKING:

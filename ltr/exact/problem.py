@@ -352,7 +352,7 @@ class Demanded(NamedTuple):
     """A demand of a problem, and the problem of the statistic that it is about."""
 
     demand: Demand
-    problem: Any  # a `RerankProblem`; for cards a `ltr.exact.card_statistics.CardStatistic`
+    problem: Any  # a `RerankProblem`; for cards a `ltr.exact.cards.CardStatistic`
 
     def value(self, w: ArrayLike) -> float:
         """Return the statistic at w."""

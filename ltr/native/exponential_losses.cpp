@@ -90,12 +90,13 @@ struct Sums {
     return total;
   }
 
-  // Write the slope of each item, from its shares in the two sums of its label and their slopes, or the curvature: the
-  // sum of the sizes of the two parts times the power.
-  void write_slopes(const double* push, const double* pull, double* slopes, bool curvature, double power) const {
+  // Write the slope of each item, from its shares in the two sums of its label, or the curvature: the sum of the sizes
+  // of the two parts times the power. `largest_up` and `largest_down` have the logarithms of what a share counts.
+  void write_slopes(double slope, double* slopes, bool curvature, double power) const {
     for (std::size_t g = 0; g < labels; ++g) {
+      const double push = slope * share(largest_down[g]), pull = slope * share(largest_up[g]);
       for (std::size_t at = begin(g); at < begin(g + 1); ++at) {
-        const double pushed = down[at] * push[g], pulled = up[at] * pull[g];
+        const double pushed = down[at] * push, pulled = up[at] * pull;
         slopes[item(at)] = curvature ? power * (pushed + pulled) : pushed - pulled;
       }
     }
@@ -153,11 +154,7 @@ double exponential(const List& list, const Options& options, Workspace& space, b
     log_value += 2.0 * std::log(x.unit);
   }
   const double slope = std::exp(std::min(log_value, std::log(options.largest) - 1.0));
-  for (std::size_t g = 0; g < x.labels; ++g) {
-    x.largest_up[g] = slope * share(x.largest_up[g]);
-    x.largest_down[g] = slope * share(x.largest_down[g]);
-  }
-  x.write_slopes(x.largest_down, x.largest_up, list.slopes, curvature, 1.0);
+  x.write_slopes(slope, list.slopes, curvature, 1.0);
   return std::exp(log_value);
 }
 
@@ -192,10 +189,10 @@ double exponential_push(const List& list, const Options& options, Workspace& spa
   const double limit = std::log(options.largest) - std::log(power) - 1.0;
   const double slope = power * std::exp(std::min(log_value, limit));
   for (std::size_t g = 0; g < x.labels; ++g) {
-    x.largest_up[g] = slope * share(x.largest_up[g] + x.lower[g] - log_sum);
-    x.largest_down[g] = slope * share(x.largest_down[g] - log_sum);
+    x.largest_up[g] = x.largest_up[g] + x.lower[g] - log_sum;
+    x.largest_down[g] -= log_sum;
   }
-  x.write_slopes(x.largest_down, x.largest_up, list.slopes, curvature, power);
+  x.write_slopes(slope, list.slopes, curvature, power);
   return std::exp(log_value);
 }
 

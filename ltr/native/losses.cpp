@@ -172,13 +172,15 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
       slopes[item] = 0;
       if (curvatures != nullptr) curvatures[item] = 0;
       if (batch.mask != nullptr && batch.mask[item] == 0) continue;
-      if (batch.weights != nullptr) own.weights[n] = static_cast<double>(batch.weights[item]);
       some[n] = batch.scores[item];
       theirs[n] = batch.labels[item];
-      own.items[n++] = item;
+      own.items[n] = item;
+      if (batch.weights != nullptr) own.weights[n] = static_cast<double>(batch.weights[item]);
+      ++n;
     }
     scores = some;
     labels = theirs;
+    own.space.reset(length);
   }
   if (read(scores, labels, n, own.scores.data(), own.labels.data(), task.amounts)) return false;
   if (batch.weights != nullptr) {
@@ -194,15 +196,15 @@ bool evaluate(const Batch<Score, Label>& batch, std::size_t list, const Task& ta
     n = kept;
   }
   const double* weights = batch.weights == nullptr ? nullptr : own.weights.data();
-  own.space.reset(length);
   const List given{n, own.scores.data(), own.labels.data(), weights, own.slopes.data(), own.curvatures.data()};
   *value = task(given, own.space, curvatures != nullptr);
   if (std::isnan(*value)) return false;
   const auto hand_over = [&](const std::vector<double>& from, Score* to) {
+    if (whole) return write(from.data(), task.unit, n, to + begin);
     own.space.reset(length);
-    auto* found = whole ? to + begin : reinterpret_cast<Score*>(own.space.take(length));
+    auto* found = reinterpret_cast<Score*>(own.space.take(length));
     write(from.data(), task.unit, n, found);
-    for (std::size_t i = 0; i < n && !whole; ++i) to[own.items[i]] = found[i];
+    for (std::size_t i = 0; i < n; ++i) to[own.items[i]] = found[i];
   };
   hand_over(own.slopes, slopes);
   if (curvatures != nullptr) hand_over(own.curvatures, curvatures);

@@ -259,7 +259,7 @@ double ranknet_derivatives_by_pairs(const List& list, const Options& options, Wo
 
 namespace {
 
-double finite(double x) { return std::min(std::max(x, -kMax), kMax); }
+double finite(double x) { return std::clamp(x, -kMax, kMax); }
 
 // The unit of the losses of an item's pairs, which is about the largest of them, so that no sum leaves the range. Where
 // even the largest is exp(-z) to the last digit, losses are exp(-z - shift); otherwise they are multiplied by `scale`.

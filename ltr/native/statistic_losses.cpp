@@ -109,63 +109,54 @@ LTR_MULTIVERSION Row lambda_sums(const Items& x, std::size_t at, bool curvature)
   });
 }
 
+// A sigmoid of the difference of an item from the k-th behind it, and its slope.
+struct Sigmoid {
+  double value, slope;
+};
+
+[[gnu::always_inline]] inline Sigmoid close_sigmoid(const Items& x, std::size_t at, std::size_t k) {
+  const double e = x.e.down[at] * x.e.up[at + 1 + k], inverse = 1.0 / (1.0 + e);
+  return {e / (1.0 + e), e * inverse * inverse};
+}
+
+[[gnu::always_inline]] inline Sigmoid far_sigmoid(const Items& x, std::size_t at, std::size_t k) {
+  const double z = (x.scores[at + 1 + k] - x.scores[at]) / x.temperature, far = exp_of(z > 0.0 ? -z : z);
+  const double inverse = 1.0 / (1.0 + far);
+  return {z > 0.0 ? inverse : far * inverse, far * inverse * inverse};
+}
+
 // Add sigmoids of differences of one item from the following ones to the positions of all.
-template <class Sigmoid>
-[[gnu::always_inline]] inline double position_row(double* positions, std::size_t n, Sigmoid sigmoid) {
+template <Sigmoid sigmoid_of(const Items&, std::size_t, std::size_t)>
+[[gnu::always_inline]] inline double position_row(const Items x, std::size_t at, double* positions) {
   double own = 0.0;
 #pragma omp simd reduction(+ : own)
-  for (std::size_t k = 0; k < n; ++k) {
-    const double above = sigmoid(k);  // to what degree k is above the item
+  for (std::size_t k = 0; k < x.n - at - 1; ++k) {
+    const double above = sigmoid_of(x, at, k).value;  // to what degree k is above the item
     own += above;
-    positions[k] += 1.0 - above;
+    positions[at + 1 + k] += 1.0 - above;
   }
   return own;
 }
 
 LTR_MULTIVERSION double position_sum(const Items& x, std::size_t at, double* positions) {
-  const std::size_t n = x.n - at - 1;
-  if (x.e.close) {
-    const double down = x.e.down[at], *ups = x.e.up + at + 1;
-    return position_row(positions + at + 1, n, [=](std::size_t k) {
-      const double e = down * ups[k];
-      return e / (1.0 + e);
-    });
-  }
-  const double score = x.scores[at], temperature = x.temperature, *scores = x.scores + at + 1;
-  return position_row(positions + at + 1, n, [=](std::size_t k) {
-    const double z = (scores[k] - score) / temperature, far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
-    return z > 0.0 ? inverse : far * inverse;
-  });
+  return x.e.close ? position_row<close_sigmoid>(x, at, positions) : position_row<far_sigmoid>(x, at, positions);
 }
 
 // Add slopes of sigmoids times differences of factors or, with a sign of 1, their sums.
-template <class Slope>
-[[gnu::always_inline]] inline double slope_row(double factor, const double* factors, double sign, double* slopes,
-                                               std::size_t n, Slope slope_of) {
+template <Sigmoid sigmoid_of(const Items&, std::size_t, std::size_t)>
+[[gnu::always_inline]] inline double slope_row(const Items x, std::size_t at, const double* factors, double sign) {
   double own = 0.0;
 #pragma omp simd reduction(+ : own)
-  for (std::size_t k = 0; k < n; ++k) {
-    const double step = (factors[k] + sign * factor) * slope_of(k);
+  for (std::size_t k = 0; k < x.n - at - 1; ++k) {
+    const double step = (factors[at + 1 + k] + sign * factors[at]) * sigmoid_of(x, at, k).slope;
     own += step;
-    slopes[k] += sign * step;
+    x.slopes[at + 1 + k] += sign * step;
   }
   return own;
 }
 
 LTR_MULTIVERSION double slope_sum(const Items& x, std::size_t at, const double* factors, double sign) {
-  const std::size_t n = x.n - at - 1;
-  if (x.e.close) {
-    const double down = x.e.down[at], *ups = x.e.up + at + 1;
-    return slope_row(factors[at], factors + at + 1, sign, x.slopes + at + 1, n, [=](std::size_t k) {
-      const double e = down * ups[k], inverse = 1.0 / (1.0 + e);
-      return e * inverse * inverse;
-    });
-  }
-  const double score = x.scores[at], temperature = x.temperature, *scores = x.scores + at + 1;
-  return slope_row(factors[at], factors + at + 1, sign, x.slopes + at + 1, n, [=](std::size_t k) {
-    const double z = (scores[k] - score) / temperature, far = exp_of(z > 0.0 ? -z : z), inverse = 1.0 / (1.0 + far);
-    return far * inverse * inverse;
-  });
+  return x.e.close ? slope_row<close_sigmoid>(x, at, factors, sign) : slope_row<far_sigmoid>(x, at, factors, sign);
 }
 
 }  // namespace

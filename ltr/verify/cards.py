@@ -345,7 +345,6 @@ class Cards(Pointed):
         self.columns = [
             None if {*column} - {0, one} else sum(1 << i for i, v in enumerate(column) if v) for column in self.numbers
         ]
-        self.bits = [[number // one for number in column] for column in self.numbers]
         lost = ties == "resolved"
         self.ranked = statistic_of(content, self.n, C, self.progress, lost)
         self.demands = [
@@ -440,7 +439,7 @@ class Cards(Pointed):
         """Check all cards of these columns; a part has the rows of a pattern, column columns[j] being its bit j."""
         of = [0] * self.n
         for at, j in enumerate(columns if any(isinstance(one, Ordered) for one in self.statistics) else ()):
-            of = [pattern | number << at for pattern, number in zip(of, self.bits[j], strict=True)]
+            of = [pattern | (number > 0) << at for pattern, number in zip(of, self.numbers[j], strict=True)]
         shares = [statistic.parts(parts, of) for statistic in self.statistics]
         none = [0] * len(shares)
         if self.closed(shares, none, 0, 0):
@@ -468,8 +467,7 @@ class Cards(Pointed):
 
     def fix(self, columns: list[int], blocks: list[Any], points: tuple[int, ...], totals: list[int]) -> None:
         """Check all points of columns that begin with some, which give the rows these totals."""
-        at = len(points)
-        if at == len(columns):
+        if (at := len(points)) == len(columns):
             better = math.gcd(*points) == 1 and (value := self.ranked.of_totals(totals)) > self.ranked.limit
             if better and self.meets(totals):
                 names, attained = ", ".join(map(str, sorted(columns))), show(self.ranked.objective(value, at))

@@ -141,11 +141,7 @@ TWO = {"a": [1, 2, 3], "b": ["x", "y", "z"]}
 @pytest.mark.parametrize(
     ("options", "table", "message"),
     [
-        (
-            {},
-            {"when": pd.to_datetime(["2020-01-01", "2021-01-01"])},
-            "column 'when' .* not dates.* turn it into",
-        ),
+        ({}, {"when": pd.to_datetime(["2020-01-01", "2021-01-01"])}, "column 'when' .* not dates.* turn it into"),
         ({}, {"x": [1.0, math.inf]}, "column 'x' must hold finite numbers"),
         ({}, {"x": [1, 1]}, "must have a column that varies"),
         ({}, {"a": ["b = c", "d", "e"] * 9, "a = b": ["c", "d", "e"] * 9}, "'a = b = c' twice: rename a column"),

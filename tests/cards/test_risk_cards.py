@@ -42,8 +42,7 @@ def test_a_card_of_the_smallest_log_loss():
     assert "proven: no card of at most 3 of" in text
     assert text.replace("\n", " ").endswith("has a smaller log loss")
     assert repr(card).endswith(f"; log_loss {loss:.4g}, optimal)")
-    for form in (card.to_html(), card.to_markdown()):
-        assert "chance" in form
+    assert all("chance" in form for form in (card.to_html(), card.to_markdown()))
     verdict = ranker.certificate().verify()
     assert verdict.startswith("value: the weights have the value -")
     assert "is claimed, not proven; problem: risk score" in verdict
@@ -107,9 +106,8 @@ def test_limits_of_rank_statistics_are_signs():
     table, y = people()
     limits = {"age": (-5, 0), "smoker": (0, 0), "town = north": (0, 5)}
     card = CardRanker("auc", point_limits=limits, within=0).fit(table, y).card_
-    same = (
-        CardRanker("auc", signs={"age": "-", "town = north": "+"}, forbidden=["smoker"], within=0).fit(table, y).card_
-    )
+    signs = {"age": "-", "town = north": "+"}
+    same = CardRanker("auc", signs=signs, forbidden=["smoker"], within=0).fit(table, y).card_
     assert card.value == same.value
     assert all("smoker" not in q.name for q in card.questions)
 

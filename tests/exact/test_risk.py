@@ -60,6 +60,8 @@ def instance(seed):
         options["required"] = [int(rng.integers(d))]
     if rng.random() < 0.4:
         options["rules"], options["directions"] = rules_for(rng, d)
+    elif d > 2:
+        options["rules"] = [CardRule([0, 1], at_most=1, when=[2])]
     if rng.random() < 0.3:
         options["weight"] = rng.uniform(0.1, 3, n)
     return X, y, options
