@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
+import operator
 import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +31,7 @@ from typing import TYPE_CHECKING, Any
 from ltr.fitting import Fit
 from trainers.config import CARD, EXACT, Config, parse_config, resolved_toml
 from trainers.config.errors import ConfigError, changes
-from trainers.config.toml_text import dump_toml, flat, merged, unflat
+from trainers.config.toml_text import dump_toml, flat, with_leaves
 from trainers.config.tuning import Choices, Search, TuneConfig
 from trainers.display import Display
 from trainers.files import (
@@ -189,7 +191,7 @@ def run_tuning(
             complete = True
         tuning = _tuning(search, folder, split, study, complete=complete)
         if tuning.best is not None and complete:
-            tree = merged(search.tree, unflat(tuning.best)) | {"name": "best", "runs_dir": str(folder)}
+            tree = with_leaves(search.tree, tuning.best) | {"name": "best", "runs_dir": str(folder)}
             write_atomic(tuning.config, dump_toml(to_json(tree)).encode())
             display.note(f"running the best options on the whole training set, in {folder / 'best'}")
             config = parse_config(tree, source=search.source)
@@ -270,8 +272,9 @@ def _run_trials(
     """Run trials until there are enough, or the time is up; the user stops it by a KeyboardInterrupt."""
     options = search.options
     if not study.trials:
-        written = flat(search.config.model_dump(mode="json"))
-        known = {one.key: one.coded(written[one.key]) for one in search.ranges if one.has(written[one.key])}
+        tree = search.config.model_dump(mode="json")
+        written = [functools.reduce(operator.getitem, one.key.split("."), tree) for one in search.ranges]
+        known = {one.key: one.coded(value) for one, value in zip(search.ranges, written, strict=True) if one.has(value)}
         if known:
             study.enqueue_trial(known)  # so that the search is not worse than what was written
     while True:

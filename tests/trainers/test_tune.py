@@ -139,6 +139,15 @@ def test_trials_that_fail_say_why_and_the_others_count(tmp_path):
         ltr.tune(BASE | {"exact": exact}, ranges | {"exact.max_nonzeros": [8, 9], "trials": 1})
 
 
+def test_a_table_of_a_key_is_searched_as_a_whole():
+    exact = {"base": "ranknet", "method": "local_search", "time_limit": 0.1, "choose": False, "enabled": True}
+    signs = [{"x0": "-"}, {"x1": "+"}]
+    tuning = ltr.tune(BASE | {"exact": exact | {"signs": signs[1]}}, {"exact.signs": signs, "trials": 4, "splits": 1})
+    assert tuning.trials["exact.signs"].loc[0] == signs[1]
+    assert signs[0] in tuning.trials["exact.signs"].tolist()
+    assert tuning.trials["message"].eq("").all()
+
+
 STUDY = """
 [data]
 name = "gaussians"

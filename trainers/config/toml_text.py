@@ -108,6 +108,11 @@ def unflat(leaves: Mapping[str, Any]) -> Tree:
     return tree
 
 
+def with_leaves(tree: Mapping[str, Any], leaves: Mapping[str, Any]) -> Tree:
+    """Return a tree with leaves by dotted key; a table takes the place of what the tree has there."""
+    return merged(merged(tree, unflat(dict.fromkeys(leaves))), unflat(leaves))
+
+
 def apply_overrides(tree: Mapping[str, Any], overrides: Iterable[str]) -> tuple[Tree, dict[str, str], list[Finding]]:
     """Return a copy of the tree with overrides ``a.b=value`` set, their texts by path, and errors in overrides.
 

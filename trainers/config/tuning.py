@@ -15,7 +15,7 @@ from pydantic import StrictInt, StrictStr, ValidationError
 from trainers.config import EXACT, TUNE, Config, config_tree, free_keys, leaves, parse_config, why_not
 from trainers.config.errors import ConfigError, Finding, findings_of
 from trainers.config.sections import Section, Seed, Statistic, checked, option
-from trainers.config.toml_text import apply_overrides, merged, unflat
+from trainers.config.toml_text import apply_overrides, unflat, with_leaves
 
 
 class TuneConfig(Section):
@@ -53,8 +53,8 @@ class Choices:
         return value in self.values
 
     def coded(self, value: object) -> object:
-        """Return a value as Optuna keeps it: as its JSON text."""
-        return json.dumps(value)
+        """Return a value of the range as Optuna keeps it: as its JSON text."""
+        return json.dumps(self.values[self.values.index(value)])
 
     def suggested(self, trial: Any) -> Any:  # noqa: ANN401  (Optuna's)
         """Return the value that a trial of Optuna suggests."""
@@ -143,7 +143,7 @@ class Search:
         values = dict(values)
         while True:
             try:
-                return parse_config(merged(self.tree, unflat(values)), source=self.source), values
+                return parse_config(with_leaves(self.tree, values), source=self.source), values
             except ConfigError as error:
                 idle = {found.path for found in error.findings if found.rule.startswith("goes with ")}
                 if not idle or not idle <= values.keys() or idle != {found.path for found in error.findings}:
