@@ -11,7 +11,6 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ltr.answer.answer import Answer
-from ltr.answer.drawing import Chart, round_ticks
 from ltr.answer.evidence import Interval
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.display.pictures import letters, shortened
@@ -231,18 +230,12 @@ def _broken(text: str) -> Markup:
 
 def _curve(answer: Answer) -> str:
     """Return the curve as a figure: hits to expect by number of visits."""
+    from ltr.display.figures import captioned, hits_figure
+
     curve = answer.curve
-    lines = {"ranking": curve.ranking, "today": curve.today, "chance": curve.chance}
-    drawn = {kind: line for kind, line in lines.items() if line is not None}
-    most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *map(max, drawn.values()))
+    today = [] if curve.today is None else [(f"by {answer.learned.today}", curve.today, "today")]
+    lines = [("by the ranking", curve.ranking, "own"), *today, ("by chance", curve.chance, "chance")]
     each = "visits of each query" if answer.queries is not None else "visits"
-    chart = Chart((0, most_x), (0, most_y))
-    chart.ticks_left(round_ticks(most_y), number)
-    chart.ticks_below(round_ticks(most_x, whole=True), each)
-    chart.upright(min(answer.asked, most_x))
-    for kind, line in reversed(drawn.items()):
-        chart.line(kind, zip(curve.visits, line, strict=True))
-    names = {"ranking": "the ranking", "today": answer.learned.today or "today", "chance": "chance"}
-    legend = [(kind, names[kind]) for kind in drawn]
     caption = f"Hits to expect; the upright line marks {answer.asked:,} {each}."
-    return chart.html(legend, caption, f"Hits to expect by number of visits. {headline(answer)}")
+    drawn = hits_figure(curve.visits, lines, min(answer.asked, curve.visits[-1]), each)
+    return captioned(drawn, caption, f"Hits to expect by number of visits. {headline(answer)}")

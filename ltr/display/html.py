@@ -19,13 +19,9 @@ def number(value: float) -> str:
 def fact_table(
     title: str, facts: Mapping[str, object], weights: Sequence[tuple[str, float, float]] = (), heading: str = ""
 ) -> str:
-    """Return a table of facts, and below it the largest weights as bars.
+    """Return a table of facts by name, without those that are None or empty, and below it the largest weights as bars.
 
-    Args:
-        title: what the object is.
-        facts: values by name; those that are None or empty are left out.
-        weights: name, number to show, and size of its bar, which has the sign of the number.
-        heading: what the numbers of the weights are.
+    Weights are name, number to show, and size of the bar, under a `heading`.
     """
     rows = [
         f'<tr><td style="{_CELL};opacity:.7">{escape(name)}</td><td style="{_CELL}">{escape(_text(value))}</td></tr>'

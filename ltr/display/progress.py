@@ -12,12 +12,11 @@ _WIDTH = 20  # characters of a bar in a terminal
 
 
 class ProgressBar:
-    """A callback that shows in one line how a fit or a search gets on.
+    """A callback that shows in one line how a fit or a search gets on, in a notebook or a terminal; elsewhere nothing.
 
     It goes wherever a callback is asked for: ``on_progress`` of `ltr.exact.solve`, `ExactRanker` and `TwoStageRanker`,
     ``on_choice`` of `TwoStageRanker`, ``on_step`` of `SurrogateRanker`. The bar is the share of the first gap that is
-    closed, or of the inner splits that are done; a training has none. In a notebook the line is rewritten in the output
-    of the cell, in a terminal on standard error. Elsewhere, as in a log file, nothing is written.
+    closed, or of the inner splits that are done; a training has none.
 
     Args:
         stream: where to write in place of standard error, whatever it is.
