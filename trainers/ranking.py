@@ -83,10 +83,7 @@ def name_of(where: str) -> str:
 
 
 def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None) -> Given:
-    """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new".
-
-    A DataError names everything that keeps the tables from being used, or the lack of a number of visits.
-    """
+    """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new"."""
     frames, data = frames or {}, config.data
     if data.path is None or data.file_format == "svmlight":
         rule = "must be a table: the page names rows and their columns"
@@ -143,10 +140,7 @@ def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
 
 
 def rows_to_rank(config: Config, table: Table | None, new: pd.DataFrame | None = None) -> RawRows | None:
-    """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
-
-    `table` has the labelled rows, None for data that are no table; `new` are new rows in memory.
-    """
+    """Return the rows to rank: new ones, in memory or named by the config, else those of `table` without a label."""
     source, query = config.answer.new if new is None else new, config.data.query
     if source is not None:
         kinds = {} if table is None else table.kinds
@@ -197,9 +191,8 @@ def rank_given(given: Given, display: Display) -> Ranking:
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
-    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
-        findings := findings_of_columns(config, names, [table])
-    ):
+    asked = any([*config.exact.column_constraints().values(), config.exact.demands])
+    if asked and (findings := findings_of_columns(config, names, [table])):
         raise ConfigError("ltr rank", findings)
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
@@ -222,32 +215,29 @@ def rank_given(given: Given, display: Display) -> Ranking:
 
     constraints = read_constraints(len(names), names, **config.exact.column_constraints())
     auto = fitted(constraints, "comparing methods")
-    assert auto.out_of_fold_ is not None
-    known = np.flatnonzero(~np.isnan(auto.out_of_fold_[0]))  # with times, the first rows have no scores
+    scores = auto.out_of_fold_
+    assert scores is not None
+    known = np.flatnonzero(~np.isnan(scores[0]))  # with times, the first rows have no scores
     if part.group is None and auto.comparison_.similar is not None:
         part = replace(part, group=similar_rows(part.X))
     tested = part.take(known)
-    evidence = evidence_of(config, tested, names, auto.out_of_fold_[:, known])
-    free, price = None, config.answer.price
+    evidence = evidence_of(config, tested, names, scores[:, known])
+    free, price, outcome = None, config.answer.price, list[str]()
     ranker: Ranker = auto
-    outcome: list[str] = []
     if config.exact.demands:
         display.begin("ranking under the demands", None)
-        ranker, scores, outcome = _under_demands(config, auto, part, table, names)
+        ranker, own, outcome = _under_demands(config, auto, part, table, names)
         if ranker is not auto:
             free = auto.prepare_with(preparation), evidence
-            evidence = evidence_of(config, tested, names, scores[None, known])
+            evidence = evidence_of(config, tested, names, own[None, known])
     ranker.prepare_with(preparation)
     if constraints and (len(part.y) <= _PRICED if price is None else price):
-        without = fitted(None, "comparing methods without the constraints")
+        without = fitted(None, "comparing methods without the constraints").prepare_with(preparation)
         assert without.out_of_fold_ is not None
-        without.prepare_with(preparation)
         free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known])
     learned = replace(learned_from(config, ranker, evidence, table, part), demands=tuple(outcome))
-    if given.raw is not None:
-        return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
-    raw = labelled("own", table, tested.rows)
-    return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
+    raw, features = (given.raw, None) if given.raw is not None else (labelled("own", table, tested.rows), tested.X)
+    return ranking_of(config, ranker, evidence, learned, raw, features, free=free)
 
 
 def _under_demands(
@@ -255,9 +245,8 @@ def _under_demands(
 ) -> tuple[Ranker, FloatArray, list[str]]:
     """Return a ranker that meets the demands on the list of the labelled rows, `part` of `table`.
 
-    That is the best ranker without demands, `auto`, where its list meets them, else one that puts the top of this list
-    in another order. With it come its scores of the rows by fits that have not seen them, (n,), and what came of the
-    demands in sentences. A `RunError` says that no ranker meets them.
+    That is `auto` where its list meets them, else one that puts the top of this list in another order. With it come its
+    scores of the rows by fits that have not seen them, (n,), and what came of the demands in sentences.
     """
     import pandas as pd
 
@@ -333,10 +322,9 @@ def learned_from(
     *,
     test: Part | None = None,
 ) -> Learned:
-    """Return what there is to say about the labelled rows and the ranker.
+    """Return what there is to say about the labelled rows and the ranker, which was fitted to `part` of `table`.
 
-    `part` are the rows that the ranker was fitted to, from `table`, and `method` is its method, of two stages that of
-    the first. The rows of `evidence` are those of the test set `test`, else of `part`.
+    `method` is its method, of two stages that of the first. `evidence` is of the test set `test`, else of `part`.
     """
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
     from ltr.rankers import check_constraints
@@ -428,10 +416,9 @@ def ranking_of(
     *,
     free: tuple[AutoRanker, Evidence] | None = None,
 ) -> Ranking:
-    """Return the ranking of some rows by a fitted ranker, which has its preparation.
+    """Return the ranking of some rows by a fitted ranker, which has its preparation; it makes `features` by default.
 
-    The evidence is labelled rows with scores of fits that have not seen them, `features` are those of the rows to rank,
-    made from them by default, and `free` is a ranker that was fitted without the constraints, with its evidence.
+    `free` is a ranker that was fitted without the constraints, with its evidence.
     """
     from ltr.answer import Rows, cell_text, make_answer
 

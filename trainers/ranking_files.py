@@ -189,8 +189,7 @@ class Ranking:
     def save(self, folder: str | Path, *, note: Callable[[str], None] = lambda text: None) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
 
-        An earlier page in it is written over; other files there are a `RunError`. `note` is called with what could not
-        be written.
+        An earlier page is written over. `note` is called with what could not be written.
         """
         folder = Path(folder)
         check_folder(folder)

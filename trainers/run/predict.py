@@ -53,9 +53,8 @@ def read_rows_for(
 ) -> Rows:
     """Read the rows of a file for a method of a run: as features, or for a `card` that ranks them as they are.
 
-    Features are prepared as those of the training rows were. Queries are found where the training data had theirs: in
-    the query column of a table, in the lines of a sparse file, or in the file of sizes beside it. With `new_values`
-    most rows may have texts that no training row had.
+    Features and queries are found as those of the training rows were. With `new_values` most rows may have texts that
+    no training row had.
     """
     import pandas as pd
 
@@ -128,10 +127,9 @@ def predict_csv(
 ) -> str:
     """Rank the rows of a file by a method of a run (`method_of`), as CSV text from the top down.
 
-    Before a table's own columns come ``position`` (1 is the top), ``score``, ``stage`` (``reranked`` for rows that the
-    exact stage placed, ``base`` for the others) and ``row`` (in the file, from 1). Each query is a separate list, in
-    the order in which they first appear, and ``query`` is the first column. `rows` are the rows, if they have been
-    read; `note` is called with what the training rows did not have, and what it is taken for.
+    Before a table's own columns come ``query`` where there are queries, ``position`` (1 is the top), ``score``,
+    ``stage`` (``reranked`` for rows that the exact stage placed, else ``base``) and ``row`` (in the file, from 1).
+    `rows` are the rows, if they have been read; `note` is called with what is new in them, and what it is taken for.
     """
     chosen = method_of(run, method)
     rows = read_rows_for(run, data, chosen) if rows is None else rows
@@ -192,8 +190,7 @@ def explain_rows(
 ) -> Explanation | Ranking:
     """Explain the rows of a file, whose index is their number in the file, from 1; for arguments see `predict_csv`.
 
-    That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row. A
-    `RunError` says that the run lacks the page that it takes.
+    That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row.
     """
     from trainers.ranking_files import Ranking
 
@@ -251,8 +248,7 @@ def table_of(found: Explanation | Ranking, row: int) -> Table:
     place = list_of(found).loc[row]
     title = f"row {row}: position {place['position']:.0f}" + (f" of query {place['query']}" if "query" in place else "")
     title += f", {place['stage']}" if "stage" in place else ""
-    sums = isinstance(found, Explanation)
-    if sums:
+    if sums := isinstance(found, Explanation):
         heads, lines = _lines_of_sum(found, row)
     else:
         title += f", chance {percent(place['chance'])}"
