@@ -125,13 +125,10 @@ def problems_of_answer(table: Table, config: Config) -> Iterator[Problem]:
 def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
     """Return a table without the columns that name rows, and the config that leaves them out and has the best one."""
     asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
-    found = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id]
-    named = config.answer.id
-    dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.kinds]
-    ids = [name for name, kind in table.kinds.items() if kind.is_id]
-    dropped = [name for name in dropped if name not in ids and (name == named or name not in asked)]
-    ids = [*dropped, *ids]
-    identity = named or next(iter(ids), None)
+    alike = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id and name not in asked]
+    ids, named = [name for name, kind in table.kinds.items() if kind.is_id], config.answer.id
+    dropped = [name for name in dict.fromkeys([named, *alike]) if name in table.kinds and name not in ids]
+    identity = named or next(iter([*dropped, *ids]), None)
     if not dropped or len(dropped) == len(table.kinds):
         return table, config if identity == named else config.changed("answer", id=identity)
     table = replace(table, kinds={name: kind for name, kind in table.kinds.items() if name not in dropped})
@@ -334,7 +331,9 @@ def learned_from(
         columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
         where, hit, notes = str(config.data.name or config.data.path), "a label above 0", []
     else:
-        columns, where, hit = table.columns, table.where, hit_of(table)
+        columns, where, positive = table.columns, table.where, table.labels and table.labels.positive
+        what = ("= 1" if table.y.max() <= 1 else "above 0") if positive is None else f"= {positive}"
+        hit = f"{table.roles.label} {what}"
         unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
         notes = [one for one in table.notes if not (unlabelled and one.endswith("without a label are left out"))]
         left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
@@ -373,32 +372,22 @@ def encodings_of_ranker(ranker: Ranker) -> tuple[Encoding, ...]:
     return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
 
 
-def hit_of(table: Table) -> str:
-    """Return in words what a hit is."""
-    assert table.labels is not None
-    label = table.roles.label
-    if table.labels.positive is not None:
-        return f"{label} = {table.labels.positive}"
-    return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
-
-
 def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
     """Return warnings about columns that give the label away."""
     found = [name.removesuffix(" (filled in or not)").strip("'") for name, *_ in leaks(X, y, names)]
-    if not found:
-        return []
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
-    return [
+    told = (
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
         "that known before you act? If it is filled in afterwards, leave it out with --drop, or data.drop in a config: "
         "otherwise fewer hits will come than are expected here."
-    ]
+    )
+    return [told] if found else []
 
 
 def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator[str]:
     """Yield a warning for each demand on a group that a list does not meet."""
-    asked = [one for one in read_list_demands(config.exact.demands) if one.condition is not None]
-    asked = [one for one in asked if one.condition is not None and one.condition.column in raw.columns]
+    demands = read_list_demands(config.exact.demands)
+    asked = [one for one in demands if one.condition is not None and one.condition.column in raw.columns]
     lists = None if raw.queries is None else np.unique(raw.queries, return_inverse=True)[1]
     given = GivenDemands.of_columns(asked, raw.columns, config.statistics.gain)
     for one in given.of(np.zeros(len(scores)), lists):

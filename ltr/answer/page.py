@@ -128,8 +128,8 @@ def _short(text: str, most: int) -> str:
     return shortened(text, most - 2).replace("…", "...") if letters(text) > most else text
 
 
-def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str = "") -> str:
-    """Return the page for a terminal, at least 40 letters wide; `more` says where the rows beyond `shown` are."""
+def as_text(answer: Answer, width: int = 80, *, more: str = "") -> str:
+    """Return the page for a terminal, at least 40 letters wide; `more` says where the rows beyond the first are."""
     width = max(40, width)
 
     def folded(text: str, begin: str = "", indent: str = "") -> str:
@@ -140,11 +140,11 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
 
     first = (f"{headline(answer)} {answer.learned.method}", *_constraints(answer), _about(answer))
     parts = [*map(folded, first), *notes("Before you act:", [*answer.warnings, *answer.learned.warnings])]
-    parts.append("\n".join(_list_lines(answer, width, shown)))
-    if (left := answer.visits - shown) > 0:
+    parts.append("\n".join(_list_lines(answer, width)))
+    if (left := answer.visits - _IN_TEXT) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
-    parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for _, found in _proven(answer))]
+    parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for found in answer.learned.proven)]
     parts += notes("About the table:", answer.learned.notes)
     return "\n\n".join(parts) + "\n"
 
@@ -160,9 +160,9 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], widt
     return "\n".join([*textwrap.wrap(title, width), *(f"  {line}" for line in cells)])
 
 
-def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
+def _list_lines(answer: Answer, width: int) -> Iterator[str]:
     """Yield the lines of the list: position, name and chance of each row, and its reasons one below the other."""
-    entries = answer.entries[:shown]
+    entries = answer.entries[:_IN_TEXT]
     heading = _short(answer.learned.id or "row", _NAME)
     names = [_short(entry.id, _NAME) for entry in entries]
     wide = max(map(letters, [heading, *names]), default=3)
@@ -197,7 +197,6 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         entries=answer.entries[:_IN_HTML],
         left=answer.visits - _IN_HTML,
         more=more,
-        proven=_proven(answer),
         record=_record(answer),
         visits=curve_table(answer),
     )
@@ -211,16 +210,6 @@ def drawn(found: Answer | RowRanges | ListFront) -> str:
 
 def _file(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:
-    """Return what was proven about the training list, each with a heading."""
-    found: list[tuple[str, RowRanges | ListFront]] = []
-    if (ranges := answer.learned.ranges) is not None:
-        found.append(("How firm the order is", ranges))
-    if (front := answer.learned.front) is not None:
-        found.append((f"The price of {front.names[1]}", front))
-    return found
 
 
 def _broken(text: str) -> Markup:

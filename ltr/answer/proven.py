@@ -78,6 +78,8 @@ class RowRanges(Plain):
         if len({len(getattr(self, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}) != 1:
             raise ValueError("lists of different lengths")
 
+    heading = "How firm the order is"
+
     @property
     def scorers(self) -> str:
         """The good scorers in words."""
@@ -184,6 +186,11 @@ class ListFront(Plain):
     def __post_init__(self) -> None:
         if not self.points:
             raise ValueError("no points")
+
+    @property
+    def heading(self) -> str:
+        """What a page calls it."""
+        return f"The price of {self.names[1]}"
 
     @property
     def sentences(self) -> list[str]:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ltr.cards.card import Card, statistic_name
 from ltr.cards.counts import Counts
 from ltr.display.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
@@ -144,26 +146,20 @@ def _draw_shares(axes: Axes, card: Card) -> None:
     totals = _totals(card.counts)[::-1]
     step = 0.8 / len(card.counts)
     for number, counts in enumerate(card.counts):
-        found = [(at, one) for at, total in enumerate(totals) if (one := counts.estimate(total)) is not None]
-        x = [at + (number - (len(card.counts) - 1) / 2) * step for at, _ in found]
-        shares = [one[0] for _, one in found]
-        low = [max(0.0, share - low) for _, (share, low, _) in found]
-        high = [max(0.0, high - share) for _, (share, _, high) in found]
+        found = [(at, *one) for at, total in enumerate(totals) if (one := counts.estimate(total)) is not None]
+        places, shares, low, high = np.array(found, dtype=np.float64).reshape(-1, 4).T
+        x, ends = places + (number - (len(card.counts) - 1) / 2) * step, np.maximum(0.0, [shares - low, high - shares])
         label = shortened(_plain(counts.name), 24).replace("$", r"\$")
         axes.bar(x, shares, 0.92 * step, color=(TRAINING, TEST, *METHODS)[number % 9], label=label)
-        axes.errorbar(x, shares, [low, high], fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+        axes.errorbar(x, shares, ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
     shown = range(0, len(totals), 1 + len(totals) // _TICKS)
     axes.set_xticks(shown, [str(totals[at]) for at in shown])
-    axes.tick_params(labelsize=SMALL)
     what = {"share": "share of positives", "effect": "effect of the treatment"}.get(card.measure, card.measure)
     if card.measure == "effect":
         axes.axhline(0.0, color=INK, linewidth=0.8)
     else:
         axes.set(ylim=(0, 1))
-    axes.set_xlabel("total", fontsize=SMALL)
-    axes.set_ylabel(f"{what},\n90 % interval", fontsize=SMALL)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL)
+    _dress(axes, "total", f"{what},\n90 % interval", SMALL)
 
 
 def _draw_curves(axes: Axes, counts: Counts) -> None:
@@ -173,12 +169,17 @@ def _draw_curves(axes: Axes, counts: Counts) -> None:
         low, high = curve.totals
         label = f"total {low if low == high else f'{low} to {high}'} ({curve.rows:,} rows)"
         axes.step(curve.times, curve.shares, where="post", color=colour, label=label)
-    axes.tick_params(labelsize=SMALL)
     axes.set(ylim=(0, 1.02), xlim=(0, None))
-    axes.set_xlabel("time", fontsize=SMALL)
-    axes.set_ylabel(f"without event,\n{shortened(_plain(counts.name), 24)} rows", fontsize=SMALL, parse_math=False)
+    _dress(axes, "time", f"without event,\n{shortened(_plain(counts.name), 24)} rows", SMALL - 2)
+
+
+def _dress(axes: Axes, x: str, y: str, letters: float) -> None:
+    """Name the axes, and draw a legend above them with letters of a size."""
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel(x, fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL - 2)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=letters)
 
 
 def _lines(card: Card, escaped: Callable[[str], str]) -> list[tuple[str, str]]:

@@ -33,9 +33,14 @@ class Picture(Figure):
     """A figure that notebooks show without pyplot."""
 
     def _repr_png_(self) -> bytes:
-        content = io.BytesIO()
-        self.savefig(content, format="png")
-        return content.getvalue()
+        return image_of(self)
+
+
+def image_of(figure: Figure, form: str = "png") -> bytes:
+    """Return a figure as a file."""
+    content = io.BytesIO()
+    figure.savefig(content, format=form)
+    return content.getvalue()
 
 
 _IN_PAGES = {INK: "ink", "#000000": "ink", GREY: "faint", FAINT: "line", RERANKED: "rank"}  # names in styles of pages
@@ -59,9 +64,9 @@ def captioned(figure: Figure, caption: str, label: str = "") -> str:
     return f"<figure>{svg_of(figure, label or caption)}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def canvas(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure of a size in inches."""
-    figure = Picture(figsize=(width, height), layout="constrained", dpi=150, facecolor="white")
+def canvas(height: float) -> Figure:
+    """Return an empty figure of a height in inches."""
+    figure = Picture(figsize=(WIDTH, height), layout="constrained", dpi=150, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
@@ -154,13 +159,6 @@ def _count(labels: NDArray[np.int64] | FloatArray) -> str:
     return f"{total:.0f}" if total.is_integer() else f"{total:.2f}"
 
 
-def draw_trace(axes: Axes, seconds: Sequence[float] | FloatArray, incumbent: FloatArray, bound: FloatArray) -> None:
-    """Draw the best value known and the bound over time, as steps."""
-    axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
-    axes.step(seconds, bound, where="post", color=BOUND, linewidth=1.7, label="bound")
-    axes.step(seconds, incumbent, where="post", color=INCUMBENT, linewidth=1.7, label="incumbent")
-
-
 def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Figure:
     """Draw the search for the best weights: how the best value known rises and the bound falls.
 
@@ -171,7 +169,9 @@ def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Fi
     axes = figure.subplots()
     if drawn:
         seconds, incumbent, bound = np.array([*drawn, (max(drawn[-1][0], 1e-3) * 1.03, *drawn[-1][1:])]).T
-        draw_trace(axes, seconds, incumbent, bound)
+        axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
+        axes.step(seconds, bound, where="post", color=BOUND, linewidth=1.7, label="bound")
+        axes.step(seconds, incumbent, where="post", color=INCUMBENT, linewidth=1.7, label="incumbent")
         axes.legend(frameon=False, fontsize=SMALL)
     _label(axes, "seconds", "objective")
     figure.suptitle(textwrap.fill(title, 60), fontsize=TITLE)

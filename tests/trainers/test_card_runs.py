@@ -113,7 +113,7 @@ def test_the_run_states_where_rows_stand_over_all_good_cards(finished, folder, c
     assert main(["explain", str(config.folder), str(folder / "pumps.csv"), "--row", row, "--method", "card"]) == 0
     assert " ".join(found.of_row(found.rows[5]).split()) in " ".join(capsys.readouterr().out.split())
     written = write_report(results, folder / "report")
-    assert "Places of rows, card" in written.markdown.read_text()
+    assert "How firm the order is, card" in written.markdown.read_text()
     (config.folder / "card/result.json").unlink()  # found again
     assert RowRanges.from_dict(run_experiment(config).rows[-1].ranges).best == found.best
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ltr.answer import Answer, RowRanges, curve_table, drawn
+from ltr.answer import Answer, curve_table, drawn
 from trainers.files import RunError, remove_leftovers, write_atomic, writing
 from trainers.records import SweepResults, write_export
 from trainers.report.evidence import Evidence, mean_of
@@ -73,9 +73,8 @@ def build_run_page(results: Results, answer: Answer | None) -> Page:
             sections.append(Section(heading, [block]))
     for row in results.rows:
         for found in row.proven:
-            what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
             table = _table(*found.table, left=0, html=drawn(found))
-            sections.append(Section(literal(f"{what}, {row.method}"), [*_texts(found.sentences), table]))
+            sections.append(Section(literal(f"{found.heading}, {row.method}"), [*_texts(found.sentences), table]))
     return Page(literal(f"Results of {results.name}"), summary, sections)
 
 

@@ -6,17 +6,16 @@ them. Its list has the rows of ``answer.new``, else those of the table without a
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from ltr.answer import Evidence, ListFront, RowRanges, headline
+from ltr.answer import Evidence, headline
 from ltr.data.columns import Column
 from ltr.data.table_files import GivenTable
-from ltr.display.figures import ranked_list_figure
+from ltr.display.figures import image_of, ranked_list_figure
 from trainers.config import CARD, EXACT, Config
 from trainers.files import write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag
@@ -77,13 +76,11 @@ def _ranking(context: Context, row: Row, evidence: Evidence) -> Ranking | None:
     config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
-    ranges = None if row.ranges is None else RowRanges.from_dict(row.ranges)
-    front = None if row.front is None else ListFront.from_dict(row.front)
-    learned = replace(learned, demands=tuple(demand_lines(row.demands)), ranges=ranges, front=front)
-    raw = rows_to_rank(config, table)
-    if raw is not None:
-        return ranking_of(config, ranker, evidence, learned, raw)
-    return ranking_of(config, ranker, evidence, learned, _test_rows(config, split), split.test.X)
+    learned = replace(learned, demands=tuple(demand_lines(row.demands)), proven=tuple(row.proven))
+    raw, features = rows_to_rank(config, table), None
+    if raw is None:
+        raw, features = _test_rows(config, split), split.test.X
+    return ranking_of(config, ranker, evidence, learned, raw, features)
 
 
 def _test_rows(config: Config, split: Split) -> RawRows:
@@ -102,9 +99,7 @@ def write_overview(context: Context, results: Results | None) -> None:
     options = context.config.tracking
     figures = _figures(context) if results is not None and options.figures else {}
     for name, figure in figures.items():
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png")
-        write_atomic(context.run.path / f"ranked_list_{name}.png", picture.getvalue())
+        write_atomic(context.run.path / f"ranked_list_{name}.png", image_of(figure))
     # before the first result there is only the layout of the charts
     names = options.loggers if results is not None else [name for name in options.loggers if name == "tensorboard"]
     if not names:
