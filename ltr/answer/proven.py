@@ -42,13 +42,11 @@ class RowRanges(Plain):
     """The places that the rows of a training list take over all good scorers, as `ltr.exact.rank_ranges` finds them.
 
     Attributes:
-        what: the rows, such as ``"the 50 reranked rows of the training set"``.
-        kind: what is compared: ``"scorers"`` or ``"cards"``.
+        what, kind: the rows, such as ``"the 50 reranked rows of the training set"``, and ``"scorers"`` or ``"cards"``.
         within, least: a scorer is good whose `statistic` is so near the best value, as a share of it, which is `least`.
         among: whether the ranker itself is a good scorer on this list.
         summary: how many of the `first` rows are there whichever good scorer is used, without a full stop.
-        rows: numbers of the rows in the file, from 1.
-        place, tied: place that the ranker gives each row, 1 at the top, and the number of other rows with its score.
+        rows, place, tied: number of each row in the file, from 1, its place by the ranker, and how many others tie.
         best, worst: no good scorer has the row above or below these places; good scorers reach both where `exact`.
         cards: number of good cards; None for scorers, and where not all cards were seen.
     """

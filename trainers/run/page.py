@@ -34,9 +34,8 @@ _SETS = (("train", "training"), ("test", "test"))  # names in tags, and in words
 
 def visits_of(config: Config) -> int | None:
     """Return how many rows are to be visited: by default as many as the exact stage reranks; None where that is all."""
-    if config.answer.visits is not None:
-        return config.answer.visits
-    return None if config.exact.top_k == "full" else int(config.exact.top_k)
+    visits, top_k = config.answer.visits, config.exact.top_k
+    return visits if visits is not None or top_k == "full" else int(top_k)
 
 
 def write_run_page(context: Context, results: Results) -> Results:
@@ -44,12 +43,11 @@ def write_run_page(context: Context, results: Results) -> Results:
 
     An unfinished run has no page, nor has one without a recommended ranker or a number of visits.
     """
-    deployed = results.deployed if results.complete else ""
+    deployed, split = results.deployed if results.complete else "", context.split
     method = deployed or results.last_stage
     scores = load_scores(context.run.method(method, make=False)) if method else None
     if scores is None:
         return results
-    split = context.split
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
     row = next(row for row in results.rows if row.method == method)
     ranking = _ranking(context, row, evidence) if deployed not in ("", CARD) else None

@@ -66,21 +66,20 @@ def read_rows_for(
         columns = open_table(data, how, numbers=()).columns
         return Rows(pd.DataFrame({name: column.cells for name, column in columns.items()}))
     X: Features
-    notes: list[str] = []
+    notes: tuple[str, ...] = ()
     if run.preparation.exists():
         with reading(run.preparation):
             encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
         given = open_table(data, how, ids=query, numbers={one.column for one in encodings if one.plain})
         X = encode(given.columns, encodings, str(data), new_values=new_values)
         ids = given.queries(query)
-        notes = [f"{data}: {text}" for text in notes_on(given.columns, encodings)]
+        notes = tuple(f"{data}: {text}" for text in notes_on(given.columns, encodings))
     else:
         X, ids = read_rows(data, features, query=query, dtype=facts.get("dtype", "auto"))
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
-    table = pd.DataFrame(X, columns=features, copy=False)
-    return Rows(table, ids if by_query else None, tuple(notes))
+    return Rows(pd.DataFrame(X, columns=features, copy=False), ids if by_query else None, notes)
 
 
 def method_of(run: RunFolder, method: str | None) -> str:
@@ -168,12 +167,11 @@ def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
         from ltr.onnx_graph import describe_model
 
         inputs, outputs = describe_model(path)
-    except ImportError as error:
-        raise RunError(f"export: {error}") from None
     except RunError:
         raise
-    except (TypeError, ValueError) as error:
-        raise RunError(f"export: {chosen}: {error}") from None
+    except (ImportError, TypeError, ValueError) as error:
+        which = "" if isinstance(error, ImportError) else f"{chosen}: "
+        raise RunError(f"export: {which}{error}") from None
     lines = [f"  {name}: {kind}, {what}" for name, (kind, what) in inputs.items()]
     head = f"wrote {path}: {chosen}, with the inputs, each with an entry for every row"
     return "\n".join([head, *lines, f"and the outputs {', '.join(outputs)}"])
