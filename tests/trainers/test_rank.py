@@ -302,6 +302,7 @@ def test_names_of_rows():
     assert [entry.id for entry in by_index.answer.entries] == [
         f"row {entry.row - 1}" for entry in by_index.answer.entries
     ]
+    assert by_index.ranked.index.tolist() == by_index.ranked["id"].tolist()
     numbers = table[["falls", "age", "risk_score"]].fillna(60).assign(case=range(1000, 1300), ill=table["ill"] == "yes")
     by_number = ltr.rank(numbers, label="ill", visits=5, methods=["logistic"], id="case")
     assert [entry.id for entry in by_number.answer.entries] == [f"{999 + e.row}" for e in by_number.answer.entries]
