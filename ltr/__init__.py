@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         text,
         uplift,
     )
-    from ltr.display.progress import ProgressBar
+    from ltr.display.notebooks import ProgressBar
     from ltr.rankers import (
         AutoRanker,
         ExactRanker,
@@ -89,7 +89,7 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 (modules, classes and functio
     if name.endswith("Ranker") and name in __all__:
         return getattr(importlib.import_module("ltr.rankers"), name)
     if name == "ProgressBar":
-        return importlib.import_module("ltr.display.progress").ProgressBar
+        return importlib.import_module("ltr.display.notebooks").ProgressBar
     if name in __all__:
         return importlib.import_module(f"ltr.{name}")
     raise AttributeError(f"module 'ltr' has no attribute {name!r}")

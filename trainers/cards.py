@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -74,10 +73,10 @@ class Listed:
 
 def write_card(card: Card, ranker: CardRanker, folder: Path, listed: Sequence[Listed]) -> None:
     """Write a card in all forms, the certificate of the ranker that found it, and ranked rows into a folder."""
+    from ltr.display.figures import image_of
+
     for suffix in ("png", "svg"):
-        image = io.BytesIO()
-        card.plot().savefig(image, format=suffix, dpi=150)
-        write_atomic(folder / f"card.{suffix}", image.getvalue())
+        write_atomic(folder / f"card.{suffix}", image_of(card.plot(), suffix))
     texts = {"card.md": card.to_markdown(), "card.html": card.to_html(), "ranked.csv": ranked_csv(card, listed)}
     for name, text in texts.items():
         write_atomic(folder / name, text.encode())

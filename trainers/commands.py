@@ -334,8 +334,9 @@ def predict(arguments: argparse.Namespace) -> None:
     rows = read_rows_for(folder, arguments.data, arguments.method, card=True, new_values=arguments.new_values)
     _load(arguments, "trainers.run.methods", *_DATA)
 
-    ranked = predict_csv(folder, arguments.data, rows=rows, method=arguments.method, note=_noting(arguments))
-    _write_csv(ranked, arguments.output)
+    for note in rows.notes:
+        _noting(arguments)(note)
+    _write_csv(predict_csv(rows), arguments.output)
 
 
 def outcome(arguments: argparse.Namespace) -> None:
@@ -373,8 +374,9 @@ def explain(arguments: argparse.Namespace) -> None:
 
     from trainers.run.proofs import ranges_of_rows
 
-    options = {"rows": read, "new_values": arguments.new_values, "note": _noting(arguments)}
-    explanation = explain_rows(folder, arguments.data, arguments.method, **options)
+    for note in read.notes:
+        _noting(arguments)(note)
+    explanation = explain_rows(read)
     rows = chosen_rows(explanation, arguments.row)
     ranges, listed = ranges_of_rows(folder, arguments.method, read, rows)
     if arguments.json:

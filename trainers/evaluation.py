@@ -65,19 +65,19 @@ def evaluate_run(lists: JudgedLists, measures: Sequence[str] = DEFAULT, *, level
     Documents are relevant from the label `level` on. A query without one has the value 0, as in trec_eval. A `RunError`
     says that a name names no measure, or that it does not take these labels.
     """
-    labels = torch.from_numpy(lists.labels)
+    scores, labels = torch.from_numpy(lists.scores), torch.from_numpy(lists.labels)
     # values come in the order in which the queries first appear
     first = np.zeros(len(lists.queries), dtype=np.int64)
     first[lists.number[::-1]] = np.arange(len(lists.number))[::-1]
     place = first.argsort().argsort()
-    given = {name: torch.from_numpy(getattr(lists, name)) for name in ("outside", "judged")}
+    number, outside, judged = map(torch.from_numpy, (lists.number, lists.outside, lists.judged))
     found: dict[str, NDArray[np.float64]] = {}
     try:
         named = {name: parse_measure(name) for name in measures}
         for binary, y in ((True, torch.where(labels >= level, labels, 0)), (False, labels)):
             some = {name: measure for name, measure in named.items() if measure.binary == binary}
-            scores, number = torch.from_numpy(lists.scores), torch.from_numpy(lists.number)
-            values = evaluate(scores, y, list(some.values()), qid=number, empty=0.0, **given)
+            how = list(some.values())
+            values = evaluate(scores, y, how, qid=number, empty=0.0, outside=outside, judged=judged)
             found |= {name: values[str(measure)].numpy()[place] for name, measure in some.items()}
     except ValueError as error:
         raise RunError(f"-m: {error}") from None

@@ -215,9 +215,7 @@ def _config_lines(checked: Checked, path: Path, output: Path) -> Iterator[str]:
         if key in solved:
             yield f"{key} = {solved.pop(key)}  # {what}"
     yield from (f"# {key} = {value}  # if so, take away the first #" for key, value in solved.items())
-    yield from ("", "[exact]")
     rows = checked.rows if table.queries is None else int(np.median(np.unique(table.queries, return_counts=True)[1]))
-    yield f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"
-    yield 'statistic = "dcg"  # what makes a good list'
-    yield "time_limit = 60  # seconds for the exact search"
-    yield ""
+    top_k = f"top_k = {min(50, max(2, rows // 4))}  # how many rows at the top matter: those that you can act on"
+    statistic, limit = 'statistic = "dcg"  # what makes a good list', "time_limit = 60  # seconds for the exact search"
+    yield from ("", "[exact]", top_k, statistic, limit, "")

@@ -83,10 +83,7 @@ def name_of(where: str) -> str:
 
 
 def read_given(config: Config, frames: Mapping[str, pd.DataFrame] | None = None) -> Given:
-    """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new".
-
-    A DataError names everything that keeps the tables from being used, or the lack of a number of visits.
-    """
+    """Read the table that a config describes, and the rows to rank; in memory they are the frames "path" and "new"."""
     frames, data = frames or {}, config.data
     if data.path is None or data.file_format == "svmlight":
         rule = "must be a table: the page names rows and their columns"
@@ -128,13 +125,10 @@ def problems_of_answer(table: Table, config: Config) -> Iterator[Problem]:
 def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
     """Return a table without the columns that name rows, and the config that leaves them out and has the best one."""
     asked = {*config.data.numbers, *config.data.categories, *(config.data.features or ()), config.baselines.auto.today}
-    found = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id]
-    named = config.answer.id
-    dropped = [name for name in dict.fromkeys([*filter(None, [named]), *found]) if name in table.kinds]
-    ids = [name for name, kind in table.kinds.items() if kind.is_id]
-    dropped = [name for name in dropped if name not in ids and (name == named or name not in asked)]
-    ids = [*dropped, *ids]
-    identity = named or next(iter(ids), None)
+    alike = [name for name, one in table.candidates.items() if table.plain and kind_of(one).is_id and name not in asked]
+    ids, named = [name for name, kind in table.kinds.items() if kind.is_id], config.answer.id
+    dropped = [name for name in dict.fromkeys([named, *alike]) if name in table.kinds and name not in ids]
+    identity = named or next(iter([*dropped, *ids]), None)
     if not dropped or len(dropped) == len(table.kinds):
         return table, config if identity == named else config.changed("answer", id=identity)
     table = replace(table, kinds={name: kind for name, kind in table.kinds.items() if name not in dropped})
@@ -143,10 +137,7 @@ def _without_ids(table: Table, config: Config) -> tuple[Table, Config]:
 
 
 def rows_to_rank(config: Config, table: Table | None, new: pd.DataFrame | None = None) -> RawRows | None:
-    """Return the rows to rank: new ones, else those of the table without a label; None where there are none.
-
-    `table` has the labelled rows, None for data that are no table; `new` are new rows in memory.
-    """
+    """Return the rows to rank: new ones, in memory or named by the config, else those of `table` without a label."""
     source, query = config.answer.new if new is None else new, config.data.query
     if source is not None:
         kinds = {} if table is None else table.kinds
@@ -197,9 +188,8 @@ def rank_given(given: Given, display: Display) -> Ranking:
     config, table = given.config, given.table
     part, preparation = whole_table(config.data, table)
     names = preparation.get_feature_names_out().tolist()
-    if any([*config.exact.column_constraints().values(), config.exact.demands]) and (
-        findings := findings_of_columns(config, names, [table])
-    ):
+    asked = any([*config.exact.column_constraints().values(), config.exact.demands])
+    if asked and (findings := findings_of_columns(config, names, [table])):
         raise ConfigError("ltr rank", findings)
     kept = np.ones(len(part.y), dtype=bool) if part.weight is None else part.weight > 0
     part = part.take(np.flatnonzero(kept))
@@ -222,32 +212,29 @@ def rank_given(given: Given, display: Display) -> Ranking:
 
     constraints = read_constraints(len(names), names, **config.exact.column_constraints())
     auto = fitted(constraints, "comparing methods")
-    assert auto.out_of_fold_ is not None
-    known = np.flatnonzero(~np.isnan(auto.out_of_fold_[0]))  # with times, the first rows have no scores
+    scores = auto.out_of_fold_
+    assert scores is not None
+    known = np.flatnonzero(~np.isnan(scores[0]))  # with times, the first rows have no scores
     if part.group is None and auto.comparison_.similar is not None:
         part = replace(part, group=similar_rows(part.X))
     tested = part.take(known)
-    evidence = evidence_of(config, tested, names, auto.out_of_fold_[:, known])
-    free, price = None, config.answer.price
+    evidence = evidence_of(config, tested, names, scores[:, known])
+    free, price, outcome = None, config.answer.price, list[str]()
     ranker: Ranker = auto
-    outcome: list[str] = []
     if config.exact.demands:
         display.begin("ranking under the demands", None)
-        ranker, scores, outcome = _under_demands(config, auto, part, table, names)
+        ranker, own, outcome = _under_demands(config, auto, part, table, names)
         if ranker is not auto:
             free = auto.prepare_with(preparation), evidence
-            evidence = evidence_of(config, tested, names, scores[None, known])
+            evidence = evidence_of(config, tested, names, own[None, known])
     ranker.prepare_with(preparation)
     if constraints and (len(part.y) <= _PRICED if price is None else price):
-        without = fitted(None, "comparing methods without the constraints")
+        without = fitted(None, "comparing methods without the constraints").prepare_with(preparation)
         assert without.out_of_fold_ is not None
-        without.prepare_with(preparation)
         free = without, evidence_of(config, tested, names, without.out_of_fold_[:, known])
     learned = replace(learned_from(config, ranker, evidence, table, part), demands=tuple(outcome))
-    if given.raw is not None:
-        return ranking_of(config, ranker, evidence, learned, given.raw, free=free)
-    raw = labelled("own", table, tested.rows)
-    return ranking_of(config, ranker, evidence, learned, raw, tested.X, free=free)
+    raw, features = (given.raw, None) if given.raw is not None else (labelled("own", table, tested.rows), tested.X)
+    return ranking_of(config, ranker, evidence, learned, raw, features, free=free)
 
 
 def _under_demands(
@@ -255,9 +242,8 @@ def _under_demands(
 ) -> tuple[Ranker, FloatArray, list[str]]:
     """Return a ranker that meets the demands on the list of the labelled rows, `part` of `table`.
 
-    That is the best ranker without demands, `auto`, where its list meets them, else one that puts the top of this list
-    in another order. With it come its scores of the rows by fits that have not seen them, (n,), and what came of the
-    demands in sentences. A `RunError` says that no ranker meets them.
+    That is `auto` where its list meets them, else one that puts the top of this list in another order. With it come its
+    scores of the rows by fits that have not seen them, (n,), and what came of the demands in sentences.
     """
     import pandas as pd
 
@@ -333,10 +319,9 @@ def learned_from(
     *,
     test: Part | None = None,
 ) -> Learned:
-    """Return what there is to say about the labelled rows and the ranker.
+    """Return what there is to say about the labelled rows and the ranker, which was fitted to `part` of `table`.
 
-    `part` are the rows that the ranker was fitted to, from `table`, and `method` is its method, of two stages that of
-    the first. The rows of `evidence` are those of the test set `test`, else of `part`.
+    `method` is its method, of two stages that of the first. `evidence` is of the test set `test`, else of `part`.
     """
     from ltr.answer import Learned, ranked_by, typical_cells, warnings_of
     from ltr.rankers import check_constraints
@@ -346,7 +331,9 @@ def learned_from(
         columns = {name: Column(name, part.X[:, at]) for at, name in enumerate(names)}
         where, hit, notes = str(config.data.name or config.data.path), "a label above 0", []
     else:
-        columns, where, hit = table.columns, table.where, hit_of(table)
+        columns, where, positive = table.columns, table.where, table.labels and table.labels.positive
+        what = ("= 1" if table.y.max() <= 1 else "above 0") if positive is None else f"= {positive}"
+        hit = f"{table.roles.label} {what}"
         unlabelled = config.answer.new is None and table.rows is not None  # which then are the list
         notes = [one for one in table.notes if not (unlabelled and one.endswith("without a label are left out"))]
         left_out = {} if ranker.preparation_ is None else ranker.preparation_.left_out_
@@ -385,32 +372,22 @@ def encodings_of_ranker(ranker: Ranker) -> tuple[Encoding, ...]:
     return encodings_of_features(ranker.preparation_, ranker.feature_names_in_.tolist())
 
 
-def hit_of(table: Table) -> str:
-    """Return in words what a hit is."""
-    assert table.labels is not None
-    label = table.roles.label
-    if table.labels.positive is not None:
-        return f"{label} = {table.labels.positive}"
-    return f"{label} = 1" if table.y.max() <= 1 else f"{label} above 0"
-
-
 def _about_columns(X: Features, y: IntArray, names: Sequence[str]) -> list[str]:
     """Return warnings about columns that give the label away."""
     found = [name.removesuffix(" (filled in or not)").strip("'") for name, *_ in leaks(X, y, names)]
-    if not found:
-        return []
     which = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if found[5:] else "")
-    return [
+    told = (
         f"{which} alone {'tells' if len(found) == 1 else 'tell'} hits from the other rows almost without error. Is "
         "that known before you act? If it is filled in afterwards, leave it out with --drop, or data.drop in a config: "
         "otherwise fewer hits will come than are expected here."
-    ]
+    )
+    return [told] if found else []
 
 
 def _about_demands(config: Config, raw: RawRows, scores: FloatArray) -> Iterator[str]:
     """Yield a warning for each demand on a group that a list does not meet."""
-    asked = [one for one in read_list_demands(config.exact.demands) if one.condition is not None]
-    asked = [one for one in asked if one.condition is not None and one.condition.column in raw.columns]
+    demands = read_list_demands(config.exact.demands)
+    asked = [one for one in demands if one.condition is not None and one.condition.column in raw.columns]
     lists = None if raw.queries is None else np.unique(raw.queries, return_inverse=True)[1]
     given = GivenDemands.of_columns(asked, raw.columns, config.statistics.gain)
     for one in given.of(np.zeros(len(scores)), lists):
@@ -428,10 +405,9 @@ def ranking_of(
     *,
     free: tuple[AutoRanker, Evidence] | None = None,
 ) -> Ranking:
-    """Return the ranking of some rows by a fitted ranker, which has its preparation.
+    """Return the ranking of some rows by a fitted ranker, which has its preparation; it makes `features` by default.
 
-    The evidence is labelled rows with scores of fits that have not seen them, `features` are those of the rows to rank,
-    made from them by default, and `free` is a ranker that was fitted without the constraints, with its evidence.
+    `free` is a ranker that was fitted without the constraints, with its evidence.
     """
     from ltr.answer import Rows, cell_text, make_answer
 

@@ -44,7 +44,6 @@ FloatArray = NDArray[np.float64]
 
 CONFIG, EVIDENCE, HTML, LIST = "config.toml", "evidence.npz", "page.html", "list.csv"
 """Names of files in the folder."""
-_LISTED = ("query", "position", "id", "chance", "reasons", "row", "score")
 _RANKERS = ("ranker.json", "ranker.safetensors")
 _ADVICE = "give the command that wrote it again"
 
@@ -100,16 +99,14 @@ class Ranking:
         rows, scores = self._known()
         lists = None if rows.queries is None else pd.factorize(rows.queries)[0]
         places = place_in_list(scores, lists)
-        order = np.lexsort((places,) if lists is None else (places, lists))
         reasons = {entry.row: "; ".join(map(str, entry.reasons)) for entry in self.answer.entries}
-        found: dict[str, Any] = {} if rows.queries is None else {"query": rows.queries[order]}
-        found |= {"position": places[order], "id": [rows.names[row] for row in order]}
-        found["chance"] = self.evidence.calibration(scores)[order]
-        found["reasons"] = [reasons.get(int(rows.numbers[row]), "") for row in order]
-        found |= {"row": rows.numbers[order], "score": scores[order]}
-        index = rows.numbers[order]
-        index = rows.given.own().index[index - 1] if rows.given.where == FRAME else index
-        return pd.DataFrame(found, index=pd.Index(index))
+        found: dict[str, Any] = {} if rows.queries is None else {"query": rows.queries}
+        found |= {"position": places, "id": rows.names, "chance": self.evidence.calibration(scores)}
+        found["reasons"] = [reasons.get(row, "") for row in rows.numbers.tolist()]
+        found |= {"row": rows.numbers, "score": scores}
+        index = rows.given.own().index[rows.numbers - 1] if rows.given.where == FRAME else rows.numbers
+        order = np.lexsort((places,) if lists is None else (places, lists))
+        return pd.DataFrame(found, index=pd.Index(index)).iloc[order]
 
     def rank(
         self,
@@ -130,11 +127,11 @@ class Ranking:
 
         plain = {one.column for one in encodings_of_ranker(self.ranker) if one.plain}
         raw = new_rows(self.config, str(data) if isinstance(data, str | Path) else as_pandas(data, NEW), plain)
-        visits = self.answer.asked if visits is None else visits
-        given = {**self.config.answer.model_dump(), "visits": visits}
-        given["new_values"] = given["new_values"] or new_values
-        answer = type(self.config.answer).model_validate(given)
-        config = self.config.model_copy(update={"answer": answer})
+        options = self.config.answer
+        given = {"visits": self.answer.asked if visits is None else visits}
+        given |= {"new_values": options.new_values or new_values}
+        options = type(options).model_validate({**options.model_dump(), **given})
+        config = self.config.model_copy(update={"answer": options})
         return ranking_of(config, self.ranker, self.evidence, self.answer.learned, raw, free=self._free)
 
     def why(self, row: object) -> pd.DataFrame:
@@ -189,8 +186,7 @@ class Ranking:
     def save(self, folder: str | Path, *, note: Callable[[str], None] = lambda text: None) -> Path:
         """Write the page, the list, the ranker and the config that repeats all of it into a folder, and return it.
 
-        An earlier page in it is written over; other files there are a `RunError`. `note` is called with what could not
-        be written.
+        An earlier page is written over. `note` is called with what could not be written.
         """
         folder = Path(folder)
         check_folder(folder)
@@ -222,7 +218,7 @@ class Ranking:
         (ranked, own), learned = self.rows, self.answer.learned
         first = [name for name in (learned.query, learned.id) if name in own]
         twice = {name for name in ("query", "id") if getattr(learned, name) in first}
-        ours: dict[str, Any] = {name: ranked[name].tolist() for name in _LISTED if name in ranked and name not in twice}
+        ours: dict[str, Any] = {name: ranked[name].tolist() for name in ranked if name not in twice}
         ours |= {"chance": [f"{chance:.4f}" for chance in ours["chance"]], "score": list(map(repr, ours["score"]))}
         names = [*first, *(name for name in own if name not in first)]
         return csv_text(ours, {str(name): own[name] for name in names}, range(len(ranked)))
@@ -244,20 +240,19 @@ def _config_text(config: Config, folder: Path) -> str:
     """Return the config that repeats a ranking, with paths relative to a folder."""
     answer = config.answer.model_dump(exclude_defaults=True)
     data = config.data.model_dump(exclude_defaults=True)
-    for section, keys in ((data, ("path",)), (answer, ("new",))):
-        for key in keys:
-            if section.get(key) not in (None, FRAME):
-                section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
+    for section, key in ((data, "path"), (answer, "new")):
+        if section.get(key) not in (None, FRAME):
+            section[key] = os.path.relpath(Path(section[key]).absolute(), folder.absolute())
     data.setdefault("unlabelled", "drop")
     tree = {"name": config.name, "seed": config.seed, "data": data, "answer": answer}
     if auto := config.baselines.auto.model_dump(exclude_defaults=True):
         tree["baselines"] = {"auto": auto}
     if exact := config.exact.model_dump(exclude_defaults=True, include={*CONSTRAINTS, "demands"}):
         tree["exact"] = exact
-    told = "# The table was a frame in memory: write it to a file and name that.\n"
-    memory = told if config.data.path == FRAME else ""
     head = "# ltr rank gives the same page again; ltr run compares methods on a test set. ltr options lists all keys.\n"
-    return f"{head}{memory}\n{dump_toml(tree)}"
+    if config.data.path == FRAME:
+        head += "# The table was a frame in memory: write it to a file and name that.\n"
+    return f"{head}\n{dump_toml(tree)}"
 
 
 def read_answer(folder: Path) -> Answer:

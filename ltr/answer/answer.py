@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,8 +57,7 @@ class Learned:
     notes: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()  # in words
     demands: tuple[str, ...] = ()
-    ranges: RowRanges | None = None
-    front: ListFront | None = None
+    proven: tuple[RowRanges | ListFront, ...] = ()  # about the training list
     tested: bool = False  # whether the rows put to the test are a test set
 
 
@@ -188,9 +187,10 @@ def make_answer(
     by_chance = (np.minimum(at[:, None], sizes) * shares).sum(axis=1)
     visited = np.flatnonzero(places <= visits)
     visited = visited[np.lexsort((places[visited], lists[visited]))]
-    found = evidence.found(evidence.depth(visits, len(scores)))
+    # as large a part of the labelled rows, or of each query as many
+    deep = max(1, round(min(1.0, visits / len(scores)) * len(evidence.labels)))
+    found = evidence.found(deep if evidence.lists is None else visits)
     by_ranking = sums_by_visits(chances, places, at)
-    about_today = _about_today(found, learned)
     answer = Answer(
         learned,
         rows.listed,
@@ -205,7 +205,7 @@ def make_answer(
         curve=Curve(tuple(at.tolist()), tuple(by_ranking.tolist()), tuple(by_chance.tolist()), line),
         found=found,
         entries=tuple(_entries(ranker, learned, rows, visited[:_LISTED], places, scores, chances)),
-        warnings=(*about_today, *_about_list(rows, visits, sizes), *rows.warnings),
+        warnings=(*_about_today(found, learned), *_about_list(rows, visits, int(sizes.max())), *rows.warnings),
         unconstrained=unconstrained,
     )
     return answer, scores
@@ -252,45 +252,42 @@ def scorer_of(ranker: Ranker, *, top: bool = True) -> Callable[[FloatArray], Flo
     return scores
 
 
-def _about_today(found: Found, learned: Learned) -> list[str]:
-    """Return warnings about today's scores: that they are better than the ranking, or may be, or are upside down."""
-    today, notes = learned.today, list[str]()
+def _about_today(found: Found, learned: Learned) -> Iterator[str]:
+    """Yield warnings about today's scores: that they are better than the ranking, or may be, or are upside down."""
+    today = learned.today
     if today is None or found.more is None or found.today is None:
-        return notes
+        return
     visits = f"{found.visits} visits" if learned.query is None else f"the first {found.visits} of each query"
     more = round(found.more.value)
     if found.more.high < 0:
-        notes.append(
+        yield (
             f"{today} found more hits than this ranking among rows with known labels: {found.today.value:.0f} "
             f"against {found.hits.value:.0f} in {visits}. Keep using {today}."
         )
     elif found.more.low <= 0:
-        notes.append(
+        yield (
             f"It is not clear that this ranking finds more hits than {today}: among rows with known labels the "
             f"difference is {more} hit{'s' * (more != 1)} in {visits} (90 %: {found.more.low:.0f} to "
             f"{found.more.high:.0f})."
         )
     if found.today.value < found.chance - 0.5:  # more than rounding tells apart
-        notes.append(
+        yield (
             f"{today} finds fewer hits than chance where its largest values come first. If small values are the "
             "urgent ones, add a column with the negated scores and name that one."
         )
-    return notes
 
 
-def _about_list(rows: Rows, visits: int, sizes: IntArray) -> list[str]:
-    """Return warnings about the rows that are listed."""
-    found = []
+def _about_list(rows: Rows, visits: int, most: int) -> Iterator[str]:
+    """Yield warnings about the rows that are listed, of each query `most` at most."""
     if rows.listed in _KNOWN:
         which = "the labelled rows themselves" if rows.listed == "own" else "the rows of the test set"
-        found.append(
+        yield (
             f"No new rows were given: the list has {which}, each scored by models trained without it. Give new "
             "rows with --new, or answer.new in a config."
         )
-    if visits > sizes.max():
+    if visits > most:
         which = "a query" if rows.queries is not None else rows.source
-        found.append(f"{visits} visits are more than the {sizes.max()} rows that {which} has: the list has them all.")
-    return found
+        yield f"{visits} visits are more than the {most} rows that {which} has: the list has them all."
 
 
 WORDS = {
@@ -318,20 +315,18 @@ def ranked_by(ranker: Ranker, name: str, today: str | None = None) -> str:
     return found
 
 
-def warnings_of(evidence: Evidence, comparison: Comparison | None = None, *, tested: bool = False) -> list[str]:
-    """Return what to know about the labelled rows and the methods before acting on a list."""
-    notes, rows = [], f"{len(evidence.labels)} {'rows of the test set' if tested else 'labelled rows'}"
+def warnings_of(evidence: Evidence, comparison: Comparison | None, *, tested: bool) -> Iterator[str]:
+    """Yield what to know about the labelled rows and the methods before acting on a list."""
+    n = len(evidence.labels)
     if (hits := int(evidence.hits.sum())) < _FEW_HITS:
-        few = "all chances come from them" if tested else "few to learn from"
-        notes.append(f"Only {hits} of the {rows} are hits: {few}, so every number here is rough.")
-    if comparison is None:
-        return notes
-    if comparison.rows is not None:
-        notes.append(f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time.")
-    if comparison.similar is not None:
-        which = "rows that it learned from" if tested else f"{len(evidence.labels)} labelled rows"
-        notes.append(
+        few = "labelled rows are hits: few to learn from"
+        few = "rows of the test set are hits: all chances come from them" if tested else few
+        yield f"Only {hits} of the {n} {few}, so every number here is rough."
+    if comparison is not None and comparison.rows is not None:
+        yield f"The table is large: methods were compared on fits to {comparison.rows:,} of its rows at a time."
+    if comparison is not None and comparison.similar is not None:
+        which = "rows that it learned from" if tested else f"{n} labelled rows"
+        yield (
             f"The {which} come in about {comparison.similar} groups of similar rows, which were kept together. If "
             "these are visits of one patient or the like, name their column with --group, or data.group in a config."
         )
-    return notes

@@ -3,15 +3,14 @@ r"""What labelled rows say about a list: hits to expect among its first rows, an
 A *hit* is a row with a label above 0. To visit K rows means to take the first K of a list, or with queries the first K
 of each query. All numbers rest on scores out of fold: each row has its score from fits that have not seen it.
 
-*Expected hits.* The first K rows of a list hold as many hits as their chances add up to, by a calibration
-(`ltr.rankers.calibration`), whose interval they have. Rows of one query have more in common than their scores tell, so
-with queries the interval is at least as wide as the hits of whole queries vary: where those of the first K rows of q
-labelled queries differ from the sums of their chances by s in the root mean square, those of Q others have the variance
-``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom.
+*Expected hits* are the sum of the chances of the rows by a calibration (`ltr.rankers.calibration`), with its interval.
+Rows of one query have more in common than their scores tell: where the hits of the first K rows of q labelled queries
+differ from the sums of their chances by s in the root mean square, those of Q others have the variance
+``Q s^2 (1 + Q / q)``, of Student's distribution with q - 1 degrees of freedom. The interval is at least so wide.
 
-*What was found.* The labelled rows themselves are ranked by their out-of-fold scores; rows with equal scores count as
-if they were drawn at random. Values are averaged over the repeats, and intervals go from the 5th to the 95th percentile
-over resamples of the rows, or of the groups or queries.
+*What was found.* The labelled rows are ranked by their scores; equal scores count as if drawn at random. Values are
+averaged over the repeats, and intervals go from the 5th to the 95th percentile over resamples of the rows, or of the
+groups or queries.
 """
 
 from __future__ import annotations
@@ -108,20 +107,13 @@ class Evidence:
             high = min(high, float(len(scores)))
         return Interval(value, low, high)
 
-    def depth(self, visits: int, rows: int) -> int:
-        """Return how many labelled rows are as large a part of all as `visits` are of `rows`; with queries `visits`."""
-        if self.lists is not None:
-            return visits
-        return max(1, round(min(1.0, visits / rows) * len(self.labels)))
-
     def found(self, visits: int) -> Found:
         """Return what the first rows of the labelled ones hold, ranked by scores out of fold."""
         n, rng = len(self.labels), np.random.default_rng(0)
         rankings = [_Ranking(scores, self.lists) for scores in self.scores]
         today = None if self.today is None else _Ranking(self.today, self.lists)
-        units = self.lists if self.lists is not None else self.groups if self.groups is not None else np.arange(n)
-        many = int(units.max()) + 1
-        whole = np.ones(n)
+        units = next((one for one in (self.lists, self.groups) if one is not None), np.arange(n))
+        many, whole = int(units.max()) + 1, np.ones(n)
         own, drawn = self._facts(rankings, today, visits, whole), []
         for at in range(_RESAMPLES):
             weight = rng.multinomial(many, np.full(many, 1 / many)).astype(np.float64)[units]
@@ -140,14 +132,12 @@ class Evidence:
         self, rankings: list[_Ranking], today: _Ranking | None, visits: int, weight: FloatArray
     ) -> tuple[float, ...]:
         """Return hits, precision, recall and lift of weighted rows; also today's hits and the difference."""
-        weighted = weight * self.hits
-        caught, taken = 0.0, 0.0
+        hits, caught, taken = float((weight * self.hits).sum()), 0.0, 0.0
         for ranking in rankings:
             visited = ranking.visited(visits, weight)
             caught += float(visited @ self.hits) / len(rankings)
             taken += float(visited.sum()) / len(rankings)
-        share = float(weighted.sum() / weight.sum())
-        facts = (caught, caught / taken, caught / float(weighted.sum()), caught / taken / share)
+        facts = (caught, caught / taken, caught / hits, caught / taken / float(hits / weight.sum()))
         if today is None:
             return facts
         other = float(today.visited(visits, weight) @ self.hits)

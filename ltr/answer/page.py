@@ -11,7 +11,6 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from ltr.answer.answer import Answer
-from ltr.answer.drawing import Chart, round_ticks
 from ltr.answer.evidence import Interval
 from ltr.answer.proven import ListFront, RowRanges
 from ltr.display.pictures import letters, shortened
@@ -129,8 +128,8 @@ def _short(text: str, most: int) -> str:
     return shortened(text, most - 2).replace("…", "...") if letters(text) > most else text
 
 
-def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str = "") -> str:
-    """Return the page for a terminal, at least 40 letters wide; `more` says where the rows beyond `shown` are."""
+def as_text(answer: Answer, width: int = 80, *, more: str = "") -> str:
+    """Return the page for a terminal, at least 40 letters wide; `more` says where the rows beyond the first are."""
     width = max(40, width)
 
     def folded(text: str, begin: str = "", indent: str = "") -> str:
@@ -141,11 +140,11 @@ def as_text(answer: Answer, width: int = 80, *, shown: int = _IN_TEXT, more: str
 
     first = (f"{headline(answer)} {answer.learned.method}", *_constraints(answer), _about(answer))
     parts = [*map(folded, first), *notes("Before you act:", [*answer.warnings, *answer.learned.warnings])]
-    parts.append("\n".join(_list_lines(answer, width, shown)))
-    if (left := answer.visits - shown) > 0:
+    parts.append("\n".join(_list_lines(answer, width)))
+    if (left := answer.visits - _IN_TEXT) > 0:
         parts.append(folded(f"and {left:,} more rows{f' in {more}' if more else ''}"))
     parts.append(_table("Hits to expect, by number of visits:", *curve_table(answer), width))
-    parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for _, found in _proven(answer))]
+    parts += [*map(folded, _record(answer)), *(folded(" ".join(found.sentences)) for found in answer.learned.proven)]
     parts += notes("About the table:", answer.learned.notes)
     return "\n\n".join(parts) + "\n"
 
@@ -161,9 +160,9 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], widt
     return "\n".join([*textwrap.wrap(title, width), *(f"  {line}" for line in cells)])
 
 
-def _list_lines(answer: Answer, width: int, shown: int) -> Iterator[str]:
+def _list_lines(answer: Answer, width: int) -> Iterator[str]:
     """Yield the lines of the list: position, name and chance of each row, and its reasons one below the other."""
-    entries = answer.entries[:shown]
+    entries = answer.entries[:_IN_TEXT]
     heading = _short(answer.learned.id or "row", _NAME)
     names = [_short(entry.id, _NAME) for entry in entries]
     wide = max(map(letters, [heading, *names]), default=3)
@@ -198,7 +197,6 @@ def as_html(answer: Answer, *, whole: bool = True, more: str = "list.csv") -> st
         entries=answer.entries[:_IN_HTML],
         left=answer.visits - _IN_HTML,
         more=more,
-        proven=_proven(answer),
         record=_record(answer),
         visits=curve_table(answer),
     )
@@ -214,16 +212,6 @@ def _file(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _proven(answer: Answer) -> list[tuple[str, RowRanges | ListFront]]:
-    """Return what was proven about the training list, each with a heading."""
-    found: list[tuple[str, RowRanges | ListFront]] = []
-    if (ranges := answer.learned.ranges) is not None:
-        found.append(("How firm the order is", ranges))
-    if (front := answer.learned.front) is not None:
-        found.append((f"The price of {front.names[1]}", front))
-    return found
-
-
 def _broken(text: str) -> Markup:
     """Return a text as HTML that may break after the underscores of long names."""
     return Markup(escape(text, quote=False).replace("_", "_<wbr>").replace(" %", "&nbsp;%"))
@@ -231,18 +219,12 @@ def _broken(text: str) -> Markup:
 
 def _curve(answer: Answer) -> str:
     """Return the curve as a figure: hits to expect by number of visits."""
+    from ltr.display.figures import captioned, hits_figure
+
     curve = answer.curve
-    lines = {"ranking": curve.ranking, "today": curve.today, "chance": curve.chance}
-    drawn = {kind: line for kind, line in lines.items() if line is not None}
-    most_x, most_y = max(1, curve.visits[-1]), max(1e-9, *map(max, drawn.values()))
+    today = [] if curve.today is None else [(f"by {answer.learned.today}", curve.today, "today")]
+    lines = [("by the ranking", curve.ranking, "own"), *today, ("by chance", curve.chance, "chance")]
     each = "visits of each query" if answer.queries is not None else "visits"
-    chart = Chart((0, most_x), (0, most_y))
-    chart.ticks_left(round_ticks(most_y), number)
-    chart.ticks_below(round_ticks(most_x, whole=True), each)
-    chart.upright(min(answer.asked, most_x))
-    for kind, line in reversed(drawn.items()):
-        chart.line(kind, zip(curve.visits, line, strict=True))
-    names = {"ranking": "the ranking", "today": answer.learned.today or "today", "chance": "chance"}
-    legend = [(kind, names[kind]) for kind in drawn]
     caption = f"Hits to expect; the upright line marks {answer.asked:,} {each}."
-    return chart.html(legend, caption, f"Hits to expect by number of visits. {headline(answer)}")
+    drawn = hits_figure(curve.visits, lines, min(answer.asked, curve.visits[-1]), each)
+    return captioned(drawn, caption, f"Hits to expect by number of visits. {headline(answer)}")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
-from ltr.answer.drawing import HIGH, Chart, round_ticks
+import numpy as np
 
 __all__ = ["FrontPointOnList", "ListFront", "Plain", "RowRanges"]
 
@@ -24,7 +24,7 @@ class Plain:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as JSON."""
-        return asdict(self)  # type: ignore[call-overload, no-any-return]
+        return asdict(self)  # type: ignore[call-overload]
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Self:
@@ -42,13 +42,11 @@ class RowRanges(Plain):
     """The places that the rows of a training list take over all good scorers, as `ltr.exact.rank_ranges` finds them.
 
     Attributes:
-        what: the rows, such as ``"the 50 reranked rows of the training set"``.
-        kind: what is compared: ``"scorers"`` or ``"cards"``.
+        what, kind: the rows, such as ``"the 50 reranked rows of the training set"``, and ``"scorers"`` or ``"cards"``.
         within, least: a scorer is good whose `statistic` is so near the best value, as a share of it, which is `least`.
         among: whether the ranker itself is a good scorer on this list.
         summary: how many of the `first` rows are there whichever good scorer is used, without a full stop.
-        rows: numbers of the rows in the file, from 1.
-        place, tied: place that the ranker gives each row, 1 at the top, and the number of other rows with its score.
+        rows, place, tied: number of each row in the file, from 1, its place by the ranker, and how many others tie.
         best, worst: no good scorer has the row above or below these places; good scorers reach both where `exact`.
         cards: number of good cards; None for scorers, and where not all cards were seen.
     """
@@ -77,6 +75,8 @@ class RowRanges(Plain):
     def __post_init__(self) -> None:
         if len({len(getattr(self, name)) for name in ("rows", "place", "tied", "best", "worst", "exact")}) != 1:
             raise ValueError("lists of different lengths")
+
+    heading = "How firm the order is"
 
     @property
     def scorers(self) -> str:
@@ -138,21 +138,15 @@ class RowRanges(Plain):
     @property
     def svg(self) -> str:
         """The picture: a bar for the range of each row, and a dot for its place, the first rows on top."""
+        from ltr.display.figures import captioned, intervals_figure
+
         step = -(-len(self.rows) // _DRAWN)
         drawn = self._order[::step]
-        most, thick = max(self.worst, default=1), max(1.2, min(7.0, 2 * HIGH / max(1, len(drawn))))
-        chart = Chart((0.5, most + 0.5), (max(1, len(drawn)), 0), high=thick * len(drawn))
-        chart.ticks_below([1, *round_ticks(most, whole=True)[1:]], "place")
-        for line, at in enumerate(drawn):
-            title = f"row {self.rows[at]}: place {self.place[at]}, from {self.best[at]} to {self.worst[at]}"
-            kind, ends = "range" if self.exact[at] else "wider", (self.best[at] - 0.5, self.worst[at] + 0.5)
-            chart.bar(kind, ends, (line + 0.9, line + 0.1), title)
-            chart.dot(self.place[at], line + 0.5, thick / 3)
-        chart.upright(self.first + 0.5)
-        wider = [] if all(self.exact) else [("wider", "at most this wide")]
+        low, high, place = (np.array(one, dtype=np.int64)[drawn] for one in (self.best, self.worst, self.place))
+        exact = np.array(self.exact, dtype=bool)[drawn]
         some = "" if step == 1 else f" Every {step}th row is drawn."
         told = f"Places of {self.what} over {self.scorers}; the upright line ends the first {self.first}.{some}"
-        return chart.html([("range", "range"), *wider, ("own", "place of the ranker")], told)
+        return captioned(intervals_figure("", low, high, exact, self.first, place), told)
 
 
 @dataclass(frozen=True)
@@ -192,6 +186,11 @@ class ListFront(Plain):
             raise ValueError("no points")
 
     @property
+    def heading(self) -> str:
+        """What a page calls it."""
+        return f"The price of {self.names[1]}"
+
+    @property
     def sentences(self) -> list[str]:
         """What the front says, in sentences."""
         first, last = self.points[0], self.points[-1]
@@ -218,30 +217,12 @@ class ListFront(Plain):
     @property
     def svg(self) -> str:
         """The picture: the points with the second statistic to the right and the first upwards."""
-        ours, other = self.names
-        seconds, firsts = [point.second for point in self.points], [point.first for point in self.points]
-        bounds = [max(point.first, point.first_bound) for point in self.points]
-        chart = Chart(_around(seconds), _around([*firsts, *bounds]))
-        chart.ticks_below([min(seconds), max(seconds)], other)
-        chart.ticks_left(sorted({min(firsts), max(firsts)}), lambda value: f"{value:.4g}")
-        steps = [(seconds[0], firsts[0])]
-        for before, point in zip(self.points, self.points[1:], strict=False):
-            steps += [(before.second, point.first), (point.second, point.first)]
-        chart.line("ranking", steps)
-        for point, bound in zip(self.points, bounds, strict=True):
-            if not point.proven and bound > point.first:
-                chart.line("plan", [(point.second, point.first), (point.second, bound)])
-            chart.dot(point.second, point.first, 3, f"{other} {point.second:.4g}: {ours} {point.first:.5g}")
-        below = [] if all(point.proven for point in self.points) else [("plan", "at most")]
-        caption = f"The {ours} of {self.what}, upwards, by the {other} of the whole set."
-        return chart.html([("own", f"{ours} reached"), *below], caption)
+        from ltr.display.figures import captioned, front_figure
+
+        points = [(one.second, one.first, one.first if one.proven else one.first_bound) for one in self.points]
+        caption = f"The {self.names[0]} of {self.what}, upwards, by the {self.names[1]} of the whole set."
+        return captioned(front_figure(self.names, points), caption)
 
 
 def _percent(share: float) -> str:
     return "nothing" if share <= 1e-9 else f"{100 * share:.2g} %"
-
-
-def _around(values: list[float]) -> tuple[float, float]:
-    """Return ends of an axis a little beyond values."""
-    room = 0.05 * (max(values) - min(values)) or 0.5
-    return min(values) - room, max(values) + room

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import re
 import textwrap
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from ltr.cards.card import Card, Counts, Curve, statistic_name
+import numpy as np
+
+from ltr.cards.card import Card, Counts, statistic_name
 from ltr.display.pictures import FAINT, GREY, INK, METHODS, SMALL, TEST, TITLE, TRAINING, fonts, shortened, wrapped
 
 if TYPE_CHECKING:
@@ -98,18 +99,15 @@ def html(card: Card, *, page: bool) -> str:
 
 def _svg_of_curves(card: Card) -> str:
     """Return the picture of the curves of the last rows that have some; empty without any."""
-    from matplotlib import rc_context
-
-    from ltr.display.figures import canvas
+    from ltr.display.figures import canvas, svg_of
 
     counts = [counts for counts in card.counts if counts.curves]
     if not counts:
         return ""
-    with fonts(), rc_context({"svg.hashsalt": "card"}):
-        drawn, picture = canvas(2.6), io.StringIO()
+    with fonts():
+        drawn = canvas(2.6)
         _draw_curves(drawn.subplots(), counts[-1])
-        drawn.savefig(picture, format="svg", metadata={"Date": None})
-    return "<svg" + picture.getvalue().partition("<svg")[2]
+    return svg_of(drawn, "Share of rows without an event over time, by total")
 
 
 def figure(card: Card) -> Figure:
@@ -147,45 +145,40 @@ def _draw_shares(axes: Axes, card: Card) -> None:
     totals = _totals(card.counts)[::-1]
     step = 0.8 / len(card.counts)
     for number, counts in enumerate(card.counts):
-        found = [(at, one) for at, total in enumerate(totals) if (one := counts.estimate(total)) is not None]
-        x = [at + (number - (len(card.counts) - 1) / 2) * step for at, _ in found]
-        shares = [one[0] for _, one in found]
-        low = [max(0.0, share - low) for _, (share, low, _) in found]
-        high = [max(0.0, high - share) for _, (share, _, high) in found]
+        found = [(at, *one) for at, total in enumerate(totals) if (one := counts.estimate(total)) is not None]
+        places, shares, low, high = np.array(found, dtype=np.float64).reshape(-1, 4).T
+        x, ends = places + (number - (len(card.counts) - 1) / 2) * step, np.maximum(0.0, [shares - low, high - shares])
         label = shortened(_plain(counts.name), 24).replace("$", r"\$")
         axes.bar(x, shares, 0.92 * step, color=(TRAINING, TEST, *METHODS)[number % 9], label=label)
-        axes.errorbar(x, shares, [low, high], fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
+        axes.errorbar(x, shares, ends, fmt="none", ecolor=INK, elinewidth=0.8, capsize=1.5)
     shown = range(0, len(totals), 1 + len(totals) // _TICKS)
     axes.set_xticks(shown, [str(totals[at]) for at in shown])
-    axes.tick_params(labelsize=SMALL)
     what = {"share": "share of positives", "effect": "effect of the treatment"}.get(card.measure, card.measure)
     if card.measure == "effect":
         axes.axhline(0.0, color=INK, linewidth=0.8)
     else:
         axes.set(ylim=(0, 1))
-    axes.set_xlabel("total", fontsize=SMALL)
-    axes.set_ylabel(f"{what},\n90 % interval", fontsize=SMALL)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL)
+    _dress(axes, "total", f"{what},\n90 % interval", SMALL)
 
 
 def _draw_curves(axes: Axes, counts: Counts) -> None:
     """Draw the share without an event over time, by groups of totals."""
     for number, curve in enumerate(counts.curves):
         colour = _RAMP[number * (len(_RAMP) - 1) // max(1, len(counts.curves) - 1)]
-        label = f"total {_range(curve)} ({curve.rows:,} rows)"
+        low, high = curve.totals
+        label = f"total {low if low == high else f'{low} to {high}'} ({curve.rows:,} rows)"
         axes.step(curve.times, curve.shares, where="post", color=colour, label=label)
-    axes.tick_params(labelsize=SMALL)
     axes.set(ylim=(0, 1.02), xlim=(0, None))
-    axes.set_xlabel("time", fontsize=SMALL)
-    axes.set_ylabel(f"without event,\n{shortened(_plain(counts.name), 24)} rows", fontsize=SMALL, parse_math=False)
+    _dress(axes, "time", f"without event,\n{shortened(_plain(counts.name), 24)} rows", SMALL - 2)
+
+
+def _dress(axes: Axes, x: str, y: str, letters: float) -> None:
+    """Name the axes, and draw a legend above them with letters of a size."""
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel(x, fontsize=SMALL)
+    axes.set_ylabel(y, fontsize=SMALL, parse_math=False)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=SMALL - 2)
-
-
-def _range(curve: Curve) -> str:
-    low, high = curve.totals
-    return str(low) if low == high else f"{low} to {high}"
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, fontsize=letters)
 
 
 def _lines(card: Card, escaped: Callable[[str], str]) -> list[tuple[str, str]]:
@@ -199,34 +192,32 @@ def _totals(counts: Sequence[Counts]) -> list[int]:
 
 def _shares(counts: Counts, total: int, measure: str) -> tuple[str, str, str]:
     """Return the number of rows with a total, what happened to them and its interval as texts."""
-    rows, found = counts.rows_of(total), counts.estimate(total)
+    rows, found = str(counts.rows_of(total)), counts.estimate(total)
     if found is None:
-        return str(rows), "", ""
-    if measure == "effect":
-        share = all(abs(number) <= 1 for number in found)
-        numbers = [f"{100 * number:+.0f}".replace("-0", "0") if share else f"{number:+.3g}" for number in found]
-        unit = " %" if share else ""
-    else:
+        return rows, "", ""
+    if measure != "effect":
         numbers, unit = [f"{100 * number:.0f}" for number in found], " %"
-    return str(rows), numbers[0] + unit, f"{numbers[1]} to {numbers[2]}{unit}"
+    elif all(abs(number) <= 1 for number in found):
+        numbers, unit = [f"{100 * number:+.0f}".replace("-0", "0") for number in found], " %"
+    else:
+        numbers, unit = [f"{number:+.3g}" for number in found], ""
+    return rows, numbers[0] + unit, f"{numbers[1]} to {numbers[2]}{unit}"
 
 
-def _rows(card: Card, counts: Sequence[Counts]) -> list[tuple[int, str, list[tuple[str, str, str]]]]:
-    """Return each total with its chance as text, empty for a card without, and what `_shares` says of each data set."""
-    totals = _totals(counts)
-    chances = (
-        [f"{100 * chance:.0f} %" for chance in card.chance(totals).tolist()] if card.chances else [""] * len(totals)
-    )
-    cells = [[_shares(part, total, card.measure) for part in counts] for total in totals]
-    return list(zip(totals, chances, cells, strict=True))
+def _rows(card: Card, counts: Sequence[Counts]) -> Iterator[tuple[int, str, list[tuple[str, str, str]]]]:
+    """Yield each total with its chance as text, empty for a card without, and what `_shares` says of each data set."""
+    for total in _totals(counts):
+        chance = f"{100 * card.chance([total])[0]:.0f} %" if card.chances else ""
+        yield total, chance, [_shares(part, total, card.measure) for part in counts]
 
 
 def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
     """Return sentences about the card."""
-    name = statistic_name(card.statistic)
-    sign = 1 if card.intercept is None else -1
-    own = _values(((counts.name, counts.value) for counts in card.counts), sign)
-    other = _values(((counts.name, counts.beside) for counts in card.counts), sign)
+    name, sign = statistic_name(card.statistic), 1 if card.intercept is None else -1
+    own, other = (
+        ", ".join(f"{sign * value:.4g} on {of} rows" for of, value in found if value is not None)
+        for found in ([(one.name, one.value) for one in card.counts], [(one.name, one.beside) for one in card.counts])
+    )
     told = {
         "event": f"{card.measure}: the share of rows with their event until then, by Kaplan and Meier",
         "effect": "effect: the mean outcome of treated rows minus that of the others",
@@ -234,15 +225,10 @@ def _facts(card: Card, escaped: Callable[[str], str]) -> list[str]:
     if card.intercept is not None:
         told = f"chance: 1 / (1 + exp(-(intercept + total))), with the intercept {card.intercept}"
     elif card.chances:
-        rows = f"{card.counts[0].name} rows"
-        told = f"chance: the share of positives among {rows}, where it does not fall as totals rise"
+        rows = card.counts[0].name
+        told = f"chance: the share of positives among {rows} rows, where it does not fall as totals rise"
     facts = [told, f"{name} {own}" if own else "", f"{card.beside}: {name} {other}" if other else "", card.proof]
     return [escaped(fact) for fact in facts if fact]
-
-
-def _values(found: Iterable[tuple[str, float | None]], sign: int) -> str:
-    """Return the values of a statistic by the name of the rows, times a sign; empty for none."""
-    return ", ".join(f"{sign * value:.4g} on {name} rows" for name, value in found if value is not None)
 
 
 def _plain(name: str) -> str:

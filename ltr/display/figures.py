@@ -7,8 +7,10 @@ import math
 import re
 import textwrap
 from collections.abc import Sequence
+from html import escape
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap
@@ -31,14 +33,40 @@ class Picture(Figure):
     """A figure that notebooks show without pyplot."""
 
     def _repr_png_(self) -> bytes:
-        content = io.BytesIO()
-        self.savefig(content, format="png")
-        return content.getvalue()
+        return image_of(self)
 
 
-def canvas(height: float, width: float = WIDTH) -> Figure:
-    """Return an empty figure of a size in inches."""
-    figure = Picture(figsize=(width, height), layout="constrained", dpi=150, facecolor="white")
+def image_of(figure: Figure, form: str = "png") -> bytes:
+    """Return a figure as a file."""
+    content = io.BytesIO()
+    figure.savefig(content, format=form)
+    return content.getvalue()
+
+
+_IN_PAGES = {INK: "ink", "#000000": "ink", GREY: "faint", FAINT: "line", RERANKED: "rank"}  # names in styles of pages
+
+
+def svg_of(figure: Figure, label: str) -> str:
+    """Return a figure as SVG in HTML, described to screen readers; the style of a page may set its colours."""
+    file, metadata = io.StringIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with fonts(), rc_context({"svg.hashsalt": "ltr", "svg.fonttype": "none"}):
+        figure.savefig(file, format="svg", transparent=True, metadata=metadata)
+    tag, _, drawn = file.getvalue().partition("<svg")[2].partition(">")
+    for colour, name in _IN_PAGES.items():
+        drawn = drawn.replace(colour, f"var(--{name}, {colour})")
+    box = re.search('viewBox="[^"]*"', tag)
+    assert box is not None
+    return f'<svg {box[0]} role="img" aria-label="{escape(label)}">{drawn.rstrip()}'
+
+
+def captioned(figure: Figure, caption: str, label: str = "") -> str:
+    """Return a figure for a page, with a caption; `label` describes it to screen readers, by default the caption."""
+    return f"<figure>{svg_of(figure, label or caption)}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def canvas(height: float) -> Figure:
+    """Return an empty figure of a height in inches."""
+    figure = Picture(figsize=(WIDTH, height), layout="constrained", dpi=150, facecolor="white")
     FigureCanvasAgg(figure)
     return figure
 
@@ -69,15 +97,13 @@ def ranked_list_figure(
 
     Args:
         title: name of the list, such as "training set".
-        before: 1 for a positive and 0 for a negative, from the top of the list, ordered by the base ranker, shape (n,);
-            of many lists, the share of them with a positive there.
-        after: the same after reranking, shape (n,); None for a picture of one order.
+        before, after: 1 for a positive and 0 for a negative, (n,), from the top of the list by the base ranker, and
+            after reranking, None for a picture of one order; of many lists, the share of them with a positive there.
         reranked: number of reranked positions.
-        base: name of the base ranker.
-        statistic: name of the statistic.
+        base, statistic: names of the base ranker and of the statistic.
         values: the statistic of each order, None where it is undefined.
-        k: number of first rows whose positives are counted in the legend; None for none.
-        share: share of positives in the whole set, for the line of an order by chance; None for no line.
+        k: number of first rows whose positives are counted in the legend.
+        share: share of positives in the whole set, for the line of an order by chance.
         shown: number of first rows to draw; None for twice as many as are reranked, and at least 40.
     """
     orders = {base: before} if after is None else {base: before, "reranked": after}
@@ -103,9 +129,8 @@ def ranked_list_figure(
             cut = {"color": INK, "linestyle": "--", "linewidth": 1.0}
             strips.axvline(reranked + 0.5, **cut)
             curve.axvline(reranked + 0.5, **cut, label=f"end of the reranked top {reranked}")
-        figure.legend(
-            handles=curve.get_legend_handles_labels()[0], loc="outside lower center", fontsize=SMALL, frameon=False
-        )
+        handles = curve.get_legend_handles_labels()[0]
+        figure.legend(handles=handles, loc="outside lower center", fontsize=SMALL, frameon=False)
         known = [f"{value:.4f}" if abs(value) < 1000 else f"{value:.1f}" for value in values if value is not None]
         change = f"\n{statistic} {' → '.join(known)}" if len(known) == len(values) else ""
         figure.suptitle(f"{shortened(title, _LETTERS)}{change}", fontsize=TITLE, parse_math=False)
@@ -124,24 +149,14 @@ def _draw_strips(axes: Axes, orders: dict[str, NDArray[np.int64] | FloatArray]) 
     names = [textwrap.fill(text, 12) for text in words]
     axes.set_yticks(range(len(orders)), names, fontsize=SMALL, parse_math=False)
     entries = [Patch(color=POSITIVE, label="positive"), Patch(color=NEGATIVE, label="negative")]
-    axes.legend(
-        handles=entries, ncols=2, frameon=False, fontsize=SMALL, loc="lower center", bbox_to_anchor=(0.5, 1.0)
-    )  # fmt: skip
+    axes.legend(handles=entries, ncols=2, frameon=False, fontsize=SMALL, loc="lower center", bbox_to_anchor=(0.5, 1))
     axes.tick_params(length=0)
-    for side in axes.spines.values():
-        side.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _count(labels: NDArray[np.int64] | FloatArray) -> str:
     total = float(labels.sum())
     return f"{total:.0f}" if total.is_integer() else f"{total:.2f}"
-
-
-def draw_trace(axes: Axes, seconds: Sequence[float] | FloatArray, incumbent: FloatArray, bound: FloatArray) -> None:
-    """Draw the best value known and the bound over time, as steps."""
-    axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
-    axes.step(seconds, bound, where="post", color=BOUND, linewidth=1.7, label="bound")
-    axes.step(seconds, incumbent, where="post", color=INCUMBENT, linewidth=1.7, label="incumbent")
 
 
 def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Figure:
@@ -154,30 +169,58 @@ def trace_figure(title: str, points: Sequence[tuple[float, float, float]]) -> Fi
     axes = figure.subplots()
     if drawn:
         seconds, incumbent, bound = np.array([*drawn, (max(drawn[-1][0], 1e-3) * 1.03, *drawn[-1][1:])]).T
-        draw_trace(axes, seconds, incumbent, bound)
+        axes.fill_between(seconds, incumbent, bound, step="post", color="#eef1f4", linewidth=0)
+        axes.step(seconds, bound, where="post", color=BOUND, linewidth=1.7, label="bound")
+        axes.step(seconds, incumbent, where="post", color=INCUMBENT, linewidth=1.7, label="incumbent")
         axes.legend(frameon=False, fontsize=SMALL)
     _label(axes, "seconds", "objective")
     figure.suptitle(textwrap.fill(title, 60), fontsize=TITLE)
     return figure
 
 
+def hits_figure(
+    visits: Sequence[int], lines: Sequence[tuple[str, Sequence[float], str]], asked: int, each: str
+) -> Figure:
+    """Draw hits by number of visits: lines with a name and ``own``, ``today`` or ``chance``, and the visits planned."""
+    looks = {"own": (RERANKED, "-", 2.2), "today": (INK, "--", 1.4), "chance": (GREY, ":", 1.4)}
+    with fonts():
+        figure = canvas(3.0)
+        axes = figure.subplots()
+        for name, hits, kind in reversed(lines):
+            (colour, style, width), label = looks[kind], shortened(name, _LETTERS).replace("$", r"\$")
+            axes.plot(visits, hits, style, color=colour, linewidth=width, label=label)
+        axes.axvline(asked, color=INK, linewidth=0.8, linestyle="--")
+        _label(axes, each, "hits to expect")
+        axes.set(xlim=(0, None), ylim=(0, None))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.legend(frameon=False, fontsize=SMALL, reverse=True)
+    return figure
+
+
 def intervals_figure(
-    title: str, low: NDArray[np.int64], high: NDArray[np.int64], certain: NDArray[np.bool_], first: int | None = None
+    title: str,
+    low: NDArray[np.int64],
+    high: NDArray[np.int64],
+    certain: NDArray[np.bool_],
+    first: int | None = None,
+    place: NDArray[np.int64] | None = None,
 ) -> Figure:
     """Draw an interval of places for each row, those with the best places on top.
 
     Rows go from place `low` to `high`; those that are not `certain` in a fainter colour. After the place `first` a line
-    is drawn.
+    is drawn, and a dot at the `place` of each row, by which they are then ordered.
     """
     with fonts():
         figure = canvas(min(2.0 + 0.12 * len(low), 12.0))
         axes = figure.subplots()
-        order = np.lexsort((high, low + high))
+        order = np.lexsort((high, low + high) if place is None else (high, low, place))
         for kind, shown in (("proven", certain[order]), ("at most this wide", ~certain[order])):
             at = np.flatnonzero(shown)
             if len(at):
                 rows, colour = order[at], RERANKED if kind == "proven" else FAINT
                 axes.barh(at, high[rows] - low[rows] + 1, left=low[rows] - 0.5, height=0.7, color=colour, label=kind)
+        if place is not None:
+            axes.scatter(place[order], np.arange(len(order)), s=6, color=INK, zorder=3, label="place of the ranker")
         if first is not None:
             axes.axvline(first + 0.5, color=INK, linewidth=1, linestyle="--", label=f"first {first}")
         axes.set(xlabel="place in the list", ylabel="rows", yticks=[], ylim=(len(low) - 0.5, -0.5))

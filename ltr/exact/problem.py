@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ltr.checks import as_float, as_numbers, as_sequence, check_matrix, is_whole
-from ltr.display.html import fact_table
+from ltr.display.notebooks import fact_table
 from ltr.exact.card_rules import checked_columns
 from ltr.exact.constraints import LARGEST, SIDE_TOLERANCE, Demand, LinearConstraints, check_constraints, set_fields
 from ltr.exact.levels import FloatArray, IntArray, Levels, RankedItems, Tick, joined_levels

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ltr.display.html import fact_table, number
+from ltr.display.notebooks import fact_table, number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

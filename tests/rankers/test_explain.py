@@ -24,7 +24,7 @@ from tests.rankers.travelling import STAGE, reloaded
 from trainers.cli import main
 from trainers.ranking_files import Ranking
 from trainers.run.folder import find_run
-from trainers.run.predict import explain_rows, predict_csv
+from trainers.run.predict import explain_rows, predict_csv, read_rows_for
 
 FOREST = RandomForestClassifier(5, max_depth=3, random_state=0)
 ONE_STAGE = [SurrogateRanker(), LogisticRegressionRanker(), RankBoostRanker(20), STAGE]
@@ -169,9 +169,9 @@ def test_the_command_explains_rows_of_a_run(run, capsys):
     assert main(["explain", str(folder), str(new), "--json", "--row", "4", "--row", "9"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [one["row"] for one in found] == [4, 9]
-    text = predict_csv(find_run(str(folder)), new)
+    text = predict_csv(read_rows_for(find_run(str(folder)), new))
     ranked = {line["row"]: line for line in csv.DictReader(text.splitlines())}
-    values, explanation = pd.read_csv(new), explain_rows(find_run(str(folder)), new)
+    values, explanation = pd.read_csv(new), explain_rows(read_rows_for(find_run(str(folder)), new))
     for one in found:
         line = ranked[str(one["row"])]
         told = [str(one["position"]), one["stage"], repr(one["score"])]

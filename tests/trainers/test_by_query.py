@@ -20,7 +20,7 @@ from trainers.config.toml_text import dump_toml, merged
 from trainers.run.experiment import run_experiment
 from trainers.run.folder import RunFolder
 from trainers.run.methods import load_scores
-from trainers.run.predict import predict_csv
+from trainers.run.predict import predict_csv, read_rows_for
 from trainers.task.data import Labels, Part, split_of
 from trainers.task.measures import mean_share, sum_over_queries
 from trainers.task.options import follow_labels
@@ -162,7 +162,7 @@ def test_files_and_prediction_by_query(kind, method, tmp_path, monkeypatch):
         run_experiment(config)
 
     rows = parts["a.test"]
-    text = predict_csv(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method=method)
+    text = predict_csv(read_rows_for(RunFolder(config.folder), tmp_path / f"a.test{suffix}", method))
     ranked = by_hand(text)
     scores = load_scores(RunFolder(config.folder).method(method or "exact")).test
     assert len(ranked) == 9
@@ -182,7 +182,7 @@ def test_new_data_without_queries_are_refused(finished, tmp_path):
     config, _ = finished
     (tmp_path / "new.csv").write_text("x0,x1,x2,x3,x4\n1,2,3,4,5\n")
     with pytest.raises(DataError, match="the run ranks by query, so each row's query is needed: in a query column"):
-        predict_csv(RunFolder(config.folder), tmp_path / "new.csv")
+        read_rows_for(RunFolder(config.folder), tmp_path / "new.csv")
 
 
 @pytest.mark.parametrize(

@@ -299,13 +299,14 @@ def test_names_of_rows():
     assert [entry.id for entry in plain.answer.entries] == [str(entry.row) for entry in plain.answer.entries]
     named = table.set_axis([f"row {at}" for at in range(300)])
     by_index = ltr.rank(named, label="ill", visits=5, methods=["logistic"])
-    assert [entry.id for entry in by_index.answer.entries] == [
-        f"row {entry.row - 1}" for entry in by_index.answer.entries
-    ]
+    assert all(entry.id == f"row {entry.row - 1}" for entry in by_index.answer.entries)
+    assert by_index.ranked.index.tolist() == by_index.ranked["id"].tolist()
     numbers = table[["falls", "age", "risk_score"]].fillna(60).assign(case=range(1000, 1300), ill=table["ill"] == "yes")
     by_number = ltr.rank(numbers, label="ill", visits=5, methods=["logistic"], id="case")
     assert [entry.id for entry in by_number.answer.entries] == [f"{999 + e.row}" for e in by_number.answer.entries]
     assert "case" not in {cell.column for cell in by_number.answer.learned.typical}
+    asked = ltr.rank(numbers, label="ill", visits=5, methods=["logistic"], numbers=["case"])
+    assert "case" in {cell.column for cell in asked.answer.learned.typical}
 
 
 def test_a_folder_ranks_other_rows_as_the_ranking_did(ranking, tmp_path):

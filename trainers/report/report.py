@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ltr.answer import Answer, RowRanges, curve_table, drawn
+from ltr.answer import Answer, curve_table, drawn
 from ltr.cards import Card
 from ltr.rankers import Choice
 from trainers.config import CARD, EXACT
@@ -97,9 +97,8 @@ def build_run_page(results: Results, answer: Answer | None) -> Page:
             sections.append(Section(heading, [block]))
     for row in results.rows:
         for found in proven_in(row):
-            what = "Places of rows" if isinstance(found, RowRanges) else f"The price of {found.names[1]}"
             table = _table(*found.table, left=0, html=drawn(found))
-            sections.append(Section(literal(f"{what}, {row['method']}"), [*_texts(found.sentences), table]))
+            sections.append(Section(literal(f"{found.heading}, {row['method']}"), [*_texts(found.sentences), table]))
     return Page(literal(f"Results of {results.name}"), summary, sections)
 
 

@@ -25,7 +25,7 @@ from ltr.data.dataset import checked_queries
 from ltr.data.kinds import notes_on
 from ltr.data.table_files import open_table
 from ltr.data.times import Times, times_of
-from ltr.rankers import Choice
+from ltr.rankers import Choice, Ranker
 from ltr.statistics import RankStatistic
 from trainers.config import AUTO, EXACT, Config, load_config
 from trainers.config.sections import DataConfig
@@ -60,16 +60,14 @@ class Outcome:
     def __str__(self) -> str:
         known = "" if self.known == self.rows else f", of {self.known} of which it is known what came"
         lines = [f"{self.method}: {self.rows} rows{known}"]
-        if self.promise is not None:
-            low, high = math.floor(self.promise.low), math.ceil(self.promise.high)
-            expected = f"expected {spelt(self.promise.value)} hits in {self.visits} visits (90 %: {low} to {high})"
-            lines.append(f"{expected}; found {self.hits}: {_judged(self.promise, self.hits)}")
-        if self.gain is not None:
-            of, gain = self.gain, Interval(*(self.gain[key] for key in ("expected", "low", "high")))
-            lines.append(
-                f"expected {gain.value:+.3g} {of['statistic']} (90 %: {gain.low:+.3g} to {gain.high:+.3g}) over "
-                f"{of['base']}; found {of['came']:+.3g}: {_judged(gain, of['came'])}"
-            )
+        if (promise := self.promise) is not None:
+            low, high = math.floor(promise.low), math.ceil(promise.high)
+            expected = f"expected {spelt(promise.value)} hits in {self.visits} visits (90 %: {low} to {high})"
+            lines.append(f"{expected}; found {self.hits}: {_judged(promise.low, promise.high, self.hits)}")
+        if (gain := self.gain) is not None:
+            expected = "expected {expected:+.3g} {statistic} (90 %: {low:+.3g} to {high:+.3g}) over {base}"
+            found = f"found {gain['came']:+.3g}: {_judged(gain['low'], gain['high'], gain['came'])}"
+            lines.append(f"{expected.format(**gain)}; {found}")
         return "\n".join(lines)
 
     def to_dict(self) -> Json:
@@ -94,21 +92,63 @@ def _named(promise: Interval) -> Json:
     return {"expected": promise.value, "low": promise.low, "high": promise.high}
 
 
-def _judged(promise: Interval, came: float) -> str:
+def _judged(low: float, high: float, came: float) -> str:
     """Return whether what came is within the interval, in words."""
-    if came < promise.low:
+    if came < low:
         return "fewer than expected"
-    return "more than expected" if came > promise.high else "within the interval"
+    return "more than expected" if came > high else "within the interval"
 
 
-@dataclass(frozen=True, eq=False)
 class _Came:
-    """Rows that a run ranked, and what came of them."""
+    """Rows of a table that a run ranked, and what came of them: labels, NaN where unknown, query numbers and times."""
 
-    labels: FloatArray  # label of each row, (n,); NaN where it is not known what came
-    queries: IntArray | None  # number of each row's query, (n,); None for one list
-    times: Times | None  # moment of each row; None without times
-    scores_of: Callable[[str], FloatArray]  # returns the scores by a method, (n,)
+    def __init__(self, run: RunFolder, options: DataConfig, given: Path | pd.DataFrame, label: str | None) -> None:
+        self.where, query = str(given) if isinstance(given, Path) else "frame", options.query
+        if isinstance(given, Path) and format_of(given) == "svmlight":
+            raise DataError(f"{self.where}: outcomes are read from tables, in which a column says what came")
+        self.columns = open_table(given, options.reading, ids=query).columns
+        self.ids: NDArray[Any] | None = None
+        self.queries: IntArray | None = None
+        if "queries" in run.facts["data"] if run.begun else query is not None:
+            if query not in self.columns:
+                named = "" if query is None else f" {query!r}"
+                raise DataError(f"{self.where}: outcomes need the query of each row in a column{named}")
+            self.ids = np.asarray(self.columns[str(query)].cells)
+            self.queries = checked_queries(self.ids, len(self.ids), f"column {query!r}")[0]
+        self.times: Times | None = None
+        if options.time in self.columns:
+            column, form, first_year = self.columns[str(options.time)], options.date_format, options.first_year
+            try:
+                self.times = times_of(column, self.queries, date_format=form, first_year=first_year)
+            except DataError as error:
+                raise DataError(f"{self.where}: {error}") from None
+        own: Json = {"column": options.label, "positive": options.positive}
+        own = (run.facts["data"].get("label") or {}) if run.begun else own
+        label = own.get("column") if label is None else label
+        self.labels = labels_that_came(self.columns, label, own.get("positive"), self.where)
+
+    def scores_of(self, ranker: Ranker, *, new_values: bool, note: Callable[[str], None]) -> FloatArray:
+        """Return the scores by a ranker, (n,)."""
+        import pandas as pd
+
+        if (preparation := ranker.preparation_) is not None:
+            preparation.new_values = new_values
+            for text in notes_on(self.columns, preparation.encodings_):
+                note(f"{self.where}: {text}")
+        frame = pd.DataFrame({name: column.cells for name, column in self.columns.items()})
+        try:
+            ranked = ranker.rank(frame, self.ids).sort_index()
+        except TableError as error:
+            raise TableError(self.where, error.problems) from None
+        return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
+
+    def counted(self, evidence: Evidence, scores: FloatArray, rows: NDArray[Any], k: int) -> tuple[int, Interval, int]:
+        """Return of how many of the first k of some rows it is known what came, the hits to expect, and the hits."""
+        of_rows, queries = self.labels[rows], None if self.queries is None else self.queries[rows]
+        labels = np.nan_to_num(of_rows)
+        visited = first_rows(scores[rows], labels, queries, k) & ~np.isnan(of_rows)
+        promise = evidence.expected(scores[rows][visited], None if queries is None else queries[visited], k)
+        return int(visited.sum()), promise, int((labels[visited] > 0).sum())
 
 
 def outcomes(
@@ -126,38 +166,32 @@ def outcomes(
     The table has the run's features and a column of labels, by default the run's. `first` is how many rows of the list
     were acted on, of each query; by default those of the page. `note` is called with what a user should know.
     """
-    config = load_config(run.config)
-    came = _came_of(run, config.data, given, label, new_values, functools.cache(note))  # a note of several methods once
+    config, note = load_config(run.config), functools.cache(note)  # of several methods, once
+    came = _Came(run, config.data, given, label)
     n, known = len(came.labels), ~np.isnan(came.labels)
     part = Part(np.empty((n, 0)), np.nan_to_num(came.labels).astype(np.int64), came.queries).take(known).numbered()
     k, found = visits_of(config) if first is None else first, []
+
+    @functools.cache
+    def scores_of(method: str) -> FloatArray:
+        return came.scores_of(read_ranker(run.path, method), new_values=new_values, note=note)
+
     for method in methods:
-        evidence, scores = read_evidence(run.path, method), came.scores_of(method)
+        evidence, scores = read_evidence(run.path, method), scores_of(method)
         visits, promise, hits, periods = 0, None, 0, []
         if k is not None:
-            visits, promise, hits = _counted(evidence, came, scores, np.arange(n), min(k, n))
+            visits, promise, hits = came.counted(evidence, scores, np.arange(n), min(k, n))
             for period, rows in () if came.times is None else came.times.periods():
                 share = k if came.queries is not None else max(1, round(min(k, n) * len(rows) / n))
-                taken, expected, came_then = _counted(evidence, came, scores, rows, share)
-                counts = {"period": period, "rows": len(rows), "visits": taken, **_named(expected), "hits": came_then}
+                taken, expected, caught = came.counted(evidence, scores, rows, share)
+                counts = {"period": period, "rows": len(rows), "visits": taken, **_named(expected), "hits": caught}
                 periods.append(counts)
         before = Part(np.empty((len(evidence.labels), 0)), evidence.labels.astype(np.int64), evidence.lists)
-        pairs = ((evidence.scores.mean(axis=0), before), (scores[known], part))
-        gain = _gain(run, config, came, part, known) if method == EXACT and run.begun and len(part.y) else None
-        statistics = _statistics(config, pairs)
+        statistics = _statistics(config, ((evidence.scores.mean(axis=0), before), (scores[known], part)))
+        reranked = method == EXACT and run.begun and len(part.y) > 0
+        gain = _gain(run, config, lambda name: scores_of(name)[known], part) if reranked else None
         found.append(Outcome(method, n, len(part.y), visits, promise, hits, statistics, gain, periods))
     return found
-
-
-def _counted(
-    evidence: Evidence, came: _Came, scores: FloatArray, rows: NDArray[Any], k: int
-) -> tuple[int, Interval, int]:
-    """Return of how many of the first k of some rows it is known what came, the hits to expect there, and the hits."""
-    of_rows, queries = came.labels[rows], None if came.queries is None else came.queries[rows]
-    labels = np.nan_to_num(of_rows)
-    visited = first_rows(scores[rows], labels, queries, k) & ~np.isnan(of_rows)
-    promise = evidence.expected(scores[rows][visited], None if queries is None else queries[visited], k)
-    return int(visited.sum()), promise, int((labels[visited] > 0).sum())
 
 
 def _statistics(
@@ -173,55 +207,18 @@ def _statistics(
     return {name: (value, values[1].get(name)) for name, value in values[0].items()}
 
 
-def _gain(run: RunFolder, config: Config, came: _Came, part: Part, known: NDArray[np.bool_]) -> dict[str, Any] | None:
+def _gain(run: RunFolder, config: Config, scores_of: Callable[[str], FloatArray], part: Part) -> dict[str, Any] | None:
     """Return the gain of reranking that was promised of a list like the training list, and what came of it."""
     made = (run.method(EXACT, make=False).result() or {}).get("choice")
     if made is None or config.base not in run.fitted or not (choice := Choice.from_dict(made)).reranks:
         return None
     after, before = (
-        sum_over_queries(came.scores_of(name)[known], part.y, part.qid, choice.statistic, config.statistics)
+        sum_over_queries(scores_of(name), part.y, part.qid, choice.statistic, config.statistics)
         for name in (EXACT, config.base)
     )
     promise = {"expected": choice.expected, "low": choice.low, "high": choice.high}
     gained = (after - before) / part.n_queries
     return {"statistic": choice.statistic, "base": config.base, **promise, "came": gained}
-
-
-def _came_of(
-    run: RunFolder,
-    options: DataConfig,
-    given: Path | pd.DataFrame,
-    label: str | None,
-    new_values: bool,
-    note: Callable[[str], None],
-) -> _Came:
-    """Read what came from a table."""
-    import pandas as pd
-
-    where = str(given) if isinstance(given, Path) else "frame"
-    if isinstance(given, Path) and format_of(given) == "svmlight":
-        raise DataError(f"{where}: outcomes are read from tables, in which a column says what came")
-    columns, query = open_table(given, options.reading, ids=options.query).columns, options.query
-    ids, times = _units(run, options, columns, where)
-    frame = pd.DataFrame({name: column.cells for name, column in columns.items()})
-
-    @functools.cache
-    def scores_of(method: str) -> FloatArray:
-        ranker = read_ranker(run.path, method)
-        if (preparation := ranker.preparation_) is not None:
-            preparation.new_values = new_values
-            for text in notes_on(columns, preparation.encodings_):
-                note(f"{where}: {text}")
-        try:
-            ranked = ranker.rank(frame, None if ids is None else np.asarray(columns[str(query)].cells)).sort_index()
-        except TableError as error:
-            raise TableError(where, error.problems) from None
-        return np.asarray(ranked["total" if "total" in ranked else "score"], dtype=np.float64)
-
-    own: Json = {"column": options.label, "positive": options.positive}
-    own = (run.facts["data"].get("label") or {}) if run.begun else own
-    label = own.get("column") if label is None else label
-    return _Came(labels_that_came(columns, label, own.get("positive"), where), ids, times, scores_of)
 
 
 def labels_that_came(columns: Mapping[str, Column], name: str | None, positive: str | None, where: str) -> FloatArray:
@@ -243,26 +240,6 @@ def labels_that_came(columns: Mapping[str, Column], name: str | None, positive: 
         rule = "labels as the run's: 0 and 1, or with queries whole numbers"
         raise DataError(f"{where}: column {name!r} must hold {rule}, got {got!r}")
     return values
-
-
-def _units(
-    run: RunFolder, options: DataConfig, columns: Mapping[str, Column], where: str
-) -> tuple[IntArray | None, Times | None]:
-    """Return the number of each row's query, where the run has queries, and its time, where the rows have one."""
-    query, ids, times = options.query, None, None
-    if "queries" in run.facts["data"] if run.begun else options.query is not None:
-        if query not in columns:
-            named = "" if query is None else f" {query!r}"
-            raise DataError(f"{where}: outcomes need the query of each row in a column{named}")
-        given = np.asarray(columns[str(query)].cells)
-        ids = checked_queries(given, len(given), f"column {query!r}")[0]
-    if options.time in columns:
-        try:
-            column = columns[str(options.time)]
-            times = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
-        except DataError as error:
-            raise DataError(f"{where}: {error}") from None
-    return ids, times
 
 
 def methods_of(run: RunFolder, method: str | None, *, every: bool = False) -> list[str]:

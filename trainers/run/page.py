@@ -6,17 +6,16 @@ them. Its list has the rows of ``answer.new``, else those of the table without a
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from ltr.answer import Evidence, RowRanges, headline
+from ltr.answer import Evidence, headline
 from ltr.data.columns import Column
 from ltr.data.table_files import GivenTable
-from ltr.display.figures import ranked_list_figure
+from ltr.display.figures import image_of, ranked_list_figure
 from trainers.config import CARD, EXACT, Config
 from trainers.files import Json, write_atomic
 from trainers.loggers import RESULTS, Charts, Loggers, event_tag
@@ -35,9 +34,8 @@ _SETS = (("train", "training"), ("test", "test"))  # names in tags, and in words
 
 def visits_of(config: Config) -> int | None:
     """Return how many rows are to be visited: by default as many as the exact stage reranks; None where that is all."""
-    if config.answer.visits is not None:
-        return config.answer.visits
-    return None if config.exact.top_k == "full" else int(config.exact.top_k)
+    visits, top_k = config.answer.visits, config.exact.top_k
+    return visits if visits is not None or top_k == "full" else int(top_k)
 
 
 def write_run_page(context: Context, results: Results) -> Results:
@@ -45,12 +43,11 @@ def write_run_page(context: Context, results: Results) -> Results:
 
     An unfinished run has no page, nor has one without a recommended ranker or a number of visits.
     """
-    deployed = results.deployed if results.complete else ""
+    deployed, split = results.deployed if results.complete else "", context.split
     method = deployed or results.last_stage
     scores = load_scores(context.run.method(method, make=False)) if method else None
     if scores is None:
         return results
-    split = context.split
     evidence = evidence_of(context.config, split.test, split.feature_names, scores.test[None])
     row = next(row for row in results.rows if row["method"] == method)
     ranking = _ranking(context, row, evidence) if deployed not in ("", CARD) else None
@@ -77,12 +74,11 @@ def _ranking(context: Context, row: Json, evidence: Evidence) -> Ranking | None:
     config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
-    named = {"ranges" if isinstance(found, RowRanges) else "front": found for found in proven_in(row)}
-    learned = replace(learned, demands=tuple(demand_lines(row["demands"])), **named)
-    raw = rows_to_rank(config, table)
-    if raw is not None:
-        return ranking_of(config, ranker, evidence, learned, raw)
-    return ranking_of(config, ranker, evidence, learned, _test_rows(config, split), split.test.X)
+    learned = replace(learned, demands=tuple(demand_lines(row["demands"])), proven=tuple(proven_in(row)))
+    raw, features = rows_to_rank(config, table), None
+    if raw is None:
+        raw, features = _test_rows(config, split), split.test.X
+    return ranking_of(config, ranker, evidence, learned, raw, features)
 
 
 def _test_rows(config: Config, split: Split) -> RawRows:
@@ -101,9 +97,7 @@ def write_overview(context: Context, results: Results | None) -> None:
     options = context.config.tracking
     figures = _figures(context) if results is not None and options.figures else {}
     for name, figure in figures.items():
-        picture = io.BytesIO()
-        figure.savefig(picture, format="png")
-        write_atomic(context.run.path / f"ranked_list_{name}.png", picture.getvalue())
+        write_atomic(context.run.path / f"ranked_list_{name}.png", image_of(figure))
     # before the first result there is only the layout of the charts
     names = options.loggers if results is not None else [name for name in options.loggers if name == "tensorboard"]
     if not names:

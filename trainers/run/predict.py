@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,21 +41,24 @@ _MOST = 1000  # rows with reasons
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a file."""
+    """Rows of a file for a method of a run."""
 
+    run: RunFolder
+    data: Path  # the file
+    method: str
     table: pd.DataFrame  # their features, or for a card their columns as they are
     queries: NDArray[Any] | None = None  # the query of each row; None where the run has no queries
     notes: tuple[str, ...] = ()  # what the training rows did not have, and what it is taken for
+    new_values: bool = False  # whether most of them may have texts that no training row had
 
 
 def read_rows_for(
     run: RunFolder, data: Path, method: str | None = None, *, card: bool = True, new_values: bool = False
 ) -> Rows:
-    """Read the rows of a file for a method of a run: as features, or for a `card` that ranks them as they are.
+    """Read the rows of a file for a method of a run (`method_of`): as features, or for a `card` as they are.
 
-    Features are prepared as those of the training rows were. Queries are found where the training data had theirs: in
-    the query column of a table, in the lines of a sparse file, or in the file of sizes beside it. With `new_values`
-    most rows may have texts that no training row had.
+    Features and queries are found as those of the training rows were. With `new_values` most rows may have texts that
+    no training row had.
     """
     import pandas as pd
 
@@ -63,25 +66,26 @@ def read_rows_for(
         facts = run.facts["data"]
         features, by_query, query = [str(name) for name in facts["features"]], "queries" in facts, facts.get("query")
         how = Reading(missing=tuple(facts.get("reading", {}).get("missing", ())))
-    if card and method_of(run, method) == CARD and format_of(data) == "table":
+    method = method_of(run, method)
+    if card and method == CARD and format_of(data) == "table":
         columns = open_table(data, how, numbers=()).columns
-        return Rows(pd.DataFrame({name: column.cells for name, column in columns.items()}))
+        return Rows(run, data, method, pd.DataFrame({name: column.cells for name, column in columns.items()}))
     X: Features
-    notes: list[str] = []
+    notes: tuple[str, ...] = ()
     if run.preparation.exists():
         with reading(run.preparation):
             encodings = encodings_in(run.preparation.read_text(encoding="utf-8"))
         given = open_table(data, how, ids=query, numbers={one.column for one in encodings if one.plain})
         X = encode(given.columns, encodings, str(data), new_values=new_values)
         ids = given.queries(query)
-        notes = [f"{data}: {text}" for text in notes_on(given.columns, encodings)]
+        notes = tuple(f"{data}: {text}" for text in notes_on(given.columns, encodings))
     else:
         X, ids = read_rows(data, features, query=query, dtype=facts.get("dtype", "auto"))
     if by_query and ids is None:
         places = f"in a query column, as qid: in its lines, or as sizes in {data.name}.query beside it"
         raise DataError(f"{data}: the run ranks by query, so each row's query is needed: {places}")
     table = pd.DataFrame(X, columns=features, copy=False)
-    return Rows(table, ids if by_query else None, tuple(notes))
+    return Rows(run, data, method, table, ids if by_query else None, notes, new_values)
 
 
 def method_of(run: RunFolder, method: str | None) -> str:
@@ -118,34 +122,22 @@ def ranker_of(run: RunFolder, method: str | None = None, *, prepared: bool = Fal
     return ranker
 
 
-def predict_csv(
-    run: RunFolder,
-    data: Path,
-    *,
-    method: str | None = None,
-    rows: Rows | None = None,
-    note: Callable[[str], None] = lambda text: None,
-) -> str:
-    """Rank the rows of a file by a method of a run (`method_of`), as CSV text from the top down.
+def predict_csv(rows: Rows) -> str:
+    """Rank the rows of a file by the method of a run, as CSV text from the top down.
 
-    Before a table's own columns come ``position`` (1 is the top), ``score``, ``stage`` (``reranked`` for rows that the
-    exact stage placed, ``base`` for the others) and ``row`` (in the file, from 1). Each query is a separate list, in
-    the order in which they first appear, and ``query`` is the first column. `rows` are the rows, if they have been
-    read; `note` is called with what the training rows did not have, and what it is taken for.
+    Before a table's own columns come ``query`` where there are queries, ``position`` (1 is the top), ``score``,
+    ``stage`` (``reranked`` for rows that the exact stage placed, else ``base``) and ``row`` (in the file, from 1).
     """
-    chosen = method_of(run, method)
-    rows = read_rows_for(run, data, chosen) if rows is None else rows
-    for text in rows.notes:
-        note(text)
+    data, is_table = rows.data, format_of(rows.data) == "table"
     try:
-        ranked = ranker_of(run, chosen).rank(rows.table, rows.queries)
+        ranked = ranker_of(rows.run, rows.method).rank(rows.table, rows.queries)
     except ValueError as error:
-        if chosen != CARD or format_of(data) != "table":
+        if rows.method != CARD or not is_table:
             raise
         raise DataError(f"{data}: {error}") from None
     if "stage" not in ranked:
         ranked["stage"] = "base"
-    own = read_texts(data) if format_of(data) == "table" else {}
+    own = read_texts(data) if is_table else {}
     if any(len(texts) != len(rows.table) for texts in own.values()):
         counts = f"{len(next(iter(own.values())))} and {len(rows.table)}"
         raise DataError(f"{data}: changed while it was read, got {counts} rows")
@@ -170,38 +162,25 @@ def export_run(run: RunFolder, path: Path, *, method: str | None = None) -> str:
         from ltr.onnx_graph import describe_model
 
         inputs, outputs = describe_model(path)
-    except ImportError as error:
-        raise RunError(f"export: {error}") from None
     except RunError:
         raise
-    except (TypeError, ValueError) as error:
-        raise RunError(f"export: {chosen}: {error}") from None
+    except (ImportError, TypeError, ValueError) as error:
+        which = "" if isinstance(error, ImportError) else f"{chosen}: "
+        raise RunError(f"export: {which}{error}") from None
     lines = [f"  {name}: {kind}, {what}" for name, (kind, what) in inputs.items()]
     head = f"wrote {path}: {chosen}, with the inputs, each with an entry for every row"
     return "\n".join([head, *lines, f"and the outputs {', '.join(outputs)}"])
 
 
-def explain_rows(
-    run: RunFolder,
-    data: Path,
-    method: str | None = None,
-    *,
-    rows: Rows | None = None,
-    new_values: bool = False,
-    note: Callable[[str], None] = lambda text: None,
-) -> Explanation | Ranking:
-    """Explain the rows of a file, whose index is their number in the file, from 1; for arguments see `predict_csv`.
+def explain_rows(rows: Rows) -> Explanation | Ranking:
+    """Explain the rows of a file, whose index is their number in the file, from 1.
 
-    That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row. A
-    `RunError` says that the run lacks the page that it takes.
+    That is what each column adds; where the score is no sum over columns, a ranking, whose `why_row` explains a row.
     """
     from trainers.ranking_files import Ranking
 
-    ranker = ranker_of(run, method)
-    rows = read_rows_for(run, data, card=False, new_values=new_values) if rows is None else rows
-    for text in rows.notes:
-        note(text)
-    page = (run.path / PAGE).exists() and format_of(data) == "table"
+    ranker = ranker_of(rows.run, rows.method)
+    page = (rows.run.path / PAGE).exists() and format_of(rows.data) == "table"
     try:
         found = ranker.explain(rows.table.set_axis(range(1, len(rows.table) + 1)), rows.queries)
         if not (found.note and page):
@@ -209,10 +188,10 @@ def explain_rows(
     except ValueError as error:
         if not page:
             raise RunError(f"--method: {error}") from None
-    ranking = Ranking.load(run.path, method_of(run, method))
+    ranking = Ranking.load(rows.run.path, rows.method)
     learned = dataclasses.replace(ranking.answer.learned, id=None)  # rows go by their number
     ranking.answer = dataclasses.replace(ranking.answer, learned=learned)
-    return ranking.rank(data, visits=_MOST, new_values=new_values)
+    return ranking.rank(rows.data, visits=_MOST, new_values=rows.new_values)
 
 
 def list_of(found: Explanation | Ranking) -> pd.DataFrame:
@@ -251,8 +230,7 @@ def table_of(found: Explanation | Ranking, row: int) -> Table:
     place = list_of(found).loc[row]
     title = f"row {row}: position {place['position']:.0f}" + (f" of query {place['query']}" if "query" in place else "")
     title += f", {place['stage']}" if "stage" in place else ""
-    sums = isinstance(found, Explanation)
-    if sums:
+    if sums := isinstance(found, Explanation):
         heads, lines = _lines_of_sum(found, row)
     else:
         title += f", chance {percent(place['chance'])}"

@@ -1,23 +1,63 @@
-"""A progress bar for fits and searches, in notebooks and in terminals."""
+"""What notebooks show: small HTML tables of objects, and a progress bar, which terminals show as well."""
 
 from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any, TextIO
 
-from ltr.display.html import number
-
+_SHOWN = 10  # bars of a table
+# no colours of text or background: notebooks are light or dark
+_TABLE = "border-collapse:collapse;margin:.4em 0;font-size:90%"
+_CELL = "text-align:left;padding:.15em .8em .15em 0;border:0"
 _WIDTH = 20  # characters of a bar in a terminal
 
 
+def number(value: float) -> str:
+    """Return the text of a number, with six digits at most."""
+    return f"{value:.6g}"
+
+
+def fact_table(
+    title: str, facts: Mapping[str, object], weights: Sequence[tuple[str, float, float]] = (), heading: str = ""
+) -> str:
+    """Return a table of facts by name, without those that are None or empty, and below it the largest weights as bars.
+
+    Weights are name, number to show, and size of the bar, under a `heading`.
+    """
+    rows = [
+        f'<tr><td style="{_CELL};opacity:.7">{escape(name)}</td><td style="{_CELL}">{escape(_text(value))}</td></tr>'
+        for name, value in facts.items()
+        if value is not None and _text(value)
+    ]
+    parts = [f"<b>{escape(title)}</b>", f'<table style="{_TABLE}">{"".join(rows)}</table>']
+    kept = sorted((weight for weight in weights if weight[1]), key=lambda weight: -abs(weight[2]))
+    largest = abs(kept[0][2]) if kept else 1.0
+    bars = [
+        f'<tr><td style="{_CELL}">{escape(name)}</td><td style="{_CELL};text-align:right">{value:+.4g}</td>'
+        f'<td style="{_CELL};width:8em"><div style="height:.7em;width:{100 * abs(size) / largest:.0f}%;'
+        f'background:{"#1f6fb2" if value > 0 else "#b5341c"}"></div></td></tr>'
+        for name, value, size in kept[:_SHOWN]
+    ]
+    if bars:
+        more = f", {len(kept) - _SHOWN} more not shown" if len(kept) > _SHOWN else ""
+        parts.append(f'<div style="opacity:.7;font-size:90%">{escape(heading)}{more}</div>')
+        parts.append(f'<table style="{_TABLE}">{"".join(bars)}</table>')
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _text(value: object) -> str:
+    return number(value) if isinstance(value, float) else str(value)
+
+
 class ProgressBar:
-    """A callback that shows in one line how a fit or a search gets on.
+    """A callback that shows in one line how a fit or a search gets on, in a notebook or a terminal; elsewhere nothing.
 
     It goes wherever a callback is asked for: ``on_progress`` of `ltr.exact.solve`, `ExactRanker` and `TwoStageRanker`,
     ``on_choice`` of `TwoStageRanker`, ``on_step`` of `SurrogateRanker`. The bar is the share of the first gap that is
-    closed, or of the inner splits that are done; a training has none. In a notebook the line is rewritten in the output
-    of the cell, in a terminal on standard error. Elsewhere, as in a log file, nothing is written.
+    closed, or of the inner splits that are done; a training has none.
 
     Args:
         stream: where to write in place of standard error, whatever it is.
@@ -73,19 +113,16 @@ class ProgressBar:
 
     def _show(self) -> None:
         if self._stream is None and "ipykernel" in sys.modules:
-            self._show_in_notebook()
+            from IPython.display import HTML, display
+
+            bar = "" if self.share is None else f'<progress value="{self.share:.4f}" max="1"></progress> '
+            content = HTML(f"<div>{bar}{self.text}</div>")
+            if self._display is None:
+                self._display = display(content, display_id=True)
+            else:
+                self._display.update(content)
         elif (stream := self._terminal()) is not None:
             done = "" if self.share is None else f"[{'#' * round(_WIDTH * self.share):<{_WIDTH}}] "
             stream.write(f"\r{done + self.text:<{self._width}}")
             stream.flush()
             self._width = len(done + self.text)
-
-    def _show_in_notebook(self) -> None:
-        from IPython.display import HTML, display
-
-        bar = "" if self.share is None else f'<progress value="{self.share:.4f}" max="1"></progress> '
-        content = HTML(f"<div>{bar}{self.text}</div>")
-        if self._display is None:
-            self._display = display(content, display_id=True)
-        else:
-            self._display.update(content)
