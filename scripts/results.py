@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scripts._bench import ROOT, Bench, Json, insert, inserted
-from trainers.provenance import origin
+from trainers.records import origin
 
 MODULES = (
     *("answer.study", "payoff.study", "bench_cards", "bench_clicks", "bench_exact"),

@@ -29,11 +29,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left
 
 
 def folded_table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    whole: Collection[str] = (),
-    right: Collection[str] = (),
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: Collection[str] = (), right: Collection[str] = ()
 ) -> Table:
     """Return a table for a terminal; texts that are too long are folded, between words if they can be.
 

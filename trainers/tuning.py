@@ -45,7 +45,7 @@ from trainers.files import (
 )
 from trainers.methods import INTERRUPTED, Starts, Watch, fit
 from trainers.plan import cell_of
-from trainers.provenance import origin
+from trainers.records import origin
 from trainers.report.page import literal
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
@@ -143,12 +143,7 @@ def shown_value(value: Any) -> str:  # noqa: ANN401  (a value of any key)
 
 
 def run_tuning(
-    search: Search,
-    folder: Path,
-    *,
-    source: Source | None = None,
-    fresh: bool = False,
-    display: Display | None = None,
+    search: Search, folder: Path, *, source: Source | None = None, fresh: bool = False, display: Display | None = None
 ) -> Tuning:
     """Search, or go on with a search in a folder, then run the experiment with the best options.
 

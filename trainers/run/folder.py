@@ -58,8 +58,7 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.provenance import origin
-from trainers.records import check_record, is_sweep
+from trainers.records import check_record, is_sweep, origin
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker

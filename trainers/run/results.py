@@ -158,6 +158,10 @@ class Results:
         """The rows of the test set from the top down, as `ranked_by` returns them for the last stage of the run."""
         return self.ranked_by(self.last_stage)
 
+    def first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
+        """Return the first value of the rows under a key of theirs (`row_of`), None without any."""
+        return next((row[key] for row in self.rows if row[key] is not None), None)
+
     @property
     def methods(self) -> list[str]:
         """Names of the methods, in the order of the run."""
@@ -247,15 +251,6 @@ class Results:
         return to_json({**own, "choice": choice, "conclusions": self.conclusions})
 
     @property
-    def k(self) -> int | None:
-        """Number of the first rows of the test set that people act on; None without one."""
-        found = self._first("first_k")
-        return None if found is None else found["test"]["k"]
-
-    def _first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
-        return next((row[key] for row in self.rows if row[key] is not None), None)
-
-    @property
     def recommended(self) -> str:
         """The method that `ltr predict` and the others deploy: the exact stage, else auto; empty without both."""
         return next((name for name in (EXACT, AUTO) if name in self.methods), "") if self.complete else ""
@@ -279,13 +274,13 @@ class Results:
     @property
     def choice(self) -> Choice | None:
         """Whether the exact stage expects to gain on new lists; None where it was not to choose."""
-        found = self._first("choice")
+        found = self.first("choice")
         return None if found is None else Choice.from_dict(found)
 
     @property
     def card(self) -> Card | None:
         """The card of the run; None without one."""
-        found = self._first("card")
+        found = self.first("card")
         return None if found is None else Card.from_dict(found)
 
     @property
@@ -404,14 +399,14 @@ def tables(results: Results) -> dict[str, Columns]:
     methods += [("bound", cells("bound")), ("gap", gaps), ("status", list(map(_ending, results.rows)))]
     methods.append(("seconds", cells("seconds", "{:.1f}")))
     found = {"methods": methods}
-    if results.k is not None:
+    if (one := results.first("first_k")) is not None:
         each = " of each query, on average," if results.by_query else ""
         columns = list(names)
         for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
             values = [None if row["first_k"] is None else row["first_k"][part][name] for row in results.rows]
             heading = name if part == "test" else f"{part} {name}"
             columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
-        found[f"the first {results.k} rows{each} of the test set"] = columns
+        found[f"the first {one['test']['k']} rows{each} of the test set"] = columns
     if periods := next((row["periods"] for row in results.rows if row["method"] == results.last_stage), None):
         columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
         columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))

@@ -22,8 +22,7 @@ from trainers.config.grids import Sweep
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
-from trainers.provenance import origin
-from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
+from trainers.records import ADVICE, CELLS, INDEX, cell_file, origin, read_cell, read_sweep, write_cell
 from trainers.task.data import Source, Split, is_quick, read_source, split_of
 from trainers.task.options import config_for, too_long
 
