@@ -194,8 +194,10 @@ def _note_on_weights(config: Config) -> str:
 
 def _notes_on_constraints(context: Context, records: Sequence[Json], bound: WeightConstraints | None) -> Iterator[str]:
     """Yield which constraints hold, and which methods do not satisfy them; nothing without constraints."""
+    if bound is None:
+        return
     against = []
-    for record in () if bound is None else records:
+    for record in records:
         if (found := record.get("constraints")) is not None:
             yield "constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"])
         if record["method"] not in (CARD, EXACT):

@@ -10,6 +10,7 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -77,7 +78,7 @@ def _ranking(context: Context, row: Json, evidence: Evidence) -> Ranking | None:
     config = config.changed("answer", visits=visits, id=config.answer.id or next(iter(ids), None))
     first = config.base if method == EXACT else method
     learned = learned_from(config, ranker, evidence, table, split.train, first, test=split.test)
-    named = {"ranges" if isinstance(found, RowRanges) else "front": found for found in proven_in(row)}
+    named: dict[str, Any] = {"ranges" if isinstance(one, RowRanges) else "front": one for one in proven_in(row)}
     learned = replace(learned, demands=tuple(demand_lines(row["demands"])), **named)
     raw = rows_to_rank(config, table)
     if raw is not None:
