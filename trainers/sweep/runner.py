@@ -88,8 +88,18 @@ def run_sweep(
         mine = part(list(whole.cells.values()), *shard)
         missing = missing_of(folder, mine)
         outcome = Outcome(folder, len(mine), len(mine) - len(missing))
-        if missing:
-            _compute(missing, outcome, display, jobs, threads)
+        if not missing:
+            return outcome
+        from trainers.sweep.workers import open_pool
+
+        jobs = min(len(missing), jobs or max(1, available_threads() // threads))
+        display.begin_sweep(len(mine), len(missing), jobs, threads)
+        with open_pool(jobs, threads) as answers:
+            for exact in (False, True):
+                cells = [cell for cell in missing if (cell.method == EXACT) == exact]
+                for cell, answer in answers(folder.absolute(), cells):
+                    outcome.failures += [answer] if isinstance(answer, str) else []
+                    display.finished(cell, answer)
         return outcome
 
 
@@ -102,19 +112,6 @@ def _begin(sweep: Sweep, whole: Plan, origin_of_others: Mapping[str, object]) ->
         raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
     if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
         write_json(folder / INDEX, {**index, "origin": origin_of_others or origin()})
-
-
-def _compute(missing: Sequence[Cell], outcome: Outcome, display: Display, jobs: int | None, threads: int) -> None:
-    from trainers.sweep.workers import open_pool
-
-    jobs = min(len(missing), jobs or max(1, available_threads() // threads))
-    display.begin_sweep(outcome.cells, len(missing), jobs, threads)
-    with open_pool(jobs, threads) as answers:
-        for exact in (False, True):
-            cells = [cell for cell in missing if (cell.method == EXACT) == exact]
-            for cell, answer in answers(outcome.folder.absolute(), cells):
-                outcome.failures += [answer] if isinstance(answer, str) else []
-                display.finished(cell, answer)
 
 
 def missing_of(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
