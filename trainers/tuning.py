@@ -173,8 +173,6 @@ def run_tuning(
     search = dataclasses.replace(search, config=config_for(search.config, split))
     own_rows = search.config.card.enabled
     inner = inner_splits(split, search.options.validation, search.options.splits, search.seed, own_rows=own_rows)
-    with writing(folder, "runs_dir"):
-        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder), StopFlag() as stop, _quiet(optuna):
         _begin(search, folder, split, fresh)
         study = _study(optuna, folder)

@@ -138,6 +138,9 @@ def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     damaged.write_text("{}\n")
     assert "cells.jsonl: cannot be read or is damaged (KeyError)" in failure(capsys, damaged)
     results = small()
+    index = {"name": "small", "grids": results.grids, "origin": {}}
+    damaged.write_text(json.dumps(index).replace('"base": ', '"other": '))
+    assert "cells.jsonl: cannot be read or is damaged (ValueError)" in failure(capsys, damaged)
     del results.records[3]["sizes"], results.records[3]["seconds"]
     write_export(damaged, results)
     assert "cells.jsonl: cannot be read or is damaged (ValidationError)" in failure(capsys, damaged)

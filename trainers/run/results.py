@@ -27,12 +27,12 @@ from trainers.run.folder import RunFolder
 from trainers.run.predict import ranker_of
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
+from trainers.task.measures import Task
 from trainers.task.raw import test_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainers.run.methods import Context
     from trainers.run.outcome import Outcome
 
 Columns = list[tuple[str, list[str]]]
@@ -85,6 +85,14 @@ def _ending(row: Json) -> str:
     return row["status"] if row["choice"] is None or Choice.from_dict(row["choice"]).reranks else BASE_KEPT
 
 
+@dataclass(frozen=True, eq=False)
+class RunSource:
+    """What the frames of a run are made from, which can be pickled as the results can: its folder, options and data."""
+
+    run: RunFolder
+    task: Task
+
+
 @dataclass(frozen=True, repr=False)
 class Results:
     """The rows of a run so far, and in Python its frames and fitted rankers.
@@ -104,7 +112,7 @@ class Results:
     by_query: bool = False  # whether rows belong to queries
     answer: str = ""  # first sentence of the page; empty without one
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
-    source: Context | None = field(default=None, compare=False)  # folder and data; None where a file was read
+    source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
     def __repr__(self) -> str:
         first = self.statistics[0]
@@ -197,7 +205,7 @@ class Results:
         """
         import pandas as pd
 
-        task, ranker = self._source, self.rankers[method]
+        task, ranker = self._source.task, self.rankers[method]
         split, rows, test = task.split, test_rows(task.split), task.split.test
         if method == CARD:
             found = ranker.rank(rows.reset_index(drop=True))
@@ -238,7 +246,7 @@ class Results:
         return self._source.run.path
 
     @property
-    def _source(self) -> Context:
+    def _source(self) -> RunSource:
         if self.source is None:
             advice = "ltr.experiment with its config and folder returns results that have both"
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")

@@ -73,11 +73,9 @@ def run_sweep(
     whole, notes = examine(sweep, sources)
     for text in notes:
         display.note(text)
-    with writing(folder, "runs_dir"):
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder)
     with locked(folder, f".lock-{shard[0]}-of-{shard[1]}"):
         with writing(folder, "runs_dir"):
+            remove_leftovers(folder)
             _begin(sweep, whole, {} if earlier is None else earlier.origin)
             if earlier is not None:
                 found = (record for record in earlier.records if record["id"] in whole.cells)
