@@ -128,6 +128,10 @@ def fit(task: Task, cell: Cell, watch: Watch, starts: Starts | None = None, *, t
             fitted = _fit_card(task)
         else:
             fitted = _fit_first_stage(task, cell.method, watch)
+    section = {EXACT: task.config.exact, CARD: task.config.card}.get(cell.method)
+    if section is not None and fitted.ranker.demands_ is not None:
+        new = task.demands_on_new_lists(fitted.scores.test, section.demands)
+        fitted.record["demands"] = {**fitted.ranker.demands_.to_dict(), "new": new}
     if unsaved := unsaved_because(fitted.ranker):
         fitted.record["message"] = "; ".join(filter(None, [fitted.record.get("message"), unsaved]))
     record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
@@ -324,11 +328,6 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
     if bound is not None:
         checks = [[check.constraint, check.how] for check in check_constraints(ranker)]
         record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": task.first_k(of_base)}
-    if ranker.demands_ is not None:
-        record["demands"] = {
-            **ranker.demands_.to_dict(),
-            "new": task.demands_on_new_lists(scores.test, task.config.exact.demands),
-        }
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -353,9 +352,6 @@ def _fit_card(task: Task) -> Fitted:
     record: Json = {"status": solution.status.value, "seconds": solution.seconds, "steps": solution.nodes}
     left_out = [*([] if split.tables is None else not_asked(split.tables[0].kinds)), *found.left_out]
     record |= {"loss": None, "weights": None, "message": "; ".join(left_out), "card": found.card.to_dict()}
-    if found.ranker.demands_ is not None:
-        new = task.demands_on_new_lists(scores.test, config.card.demands)
-        record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
     return Fitted(found.ranker, scores, record, config.card.ties)
 
 

@@ -192,7 +192,6 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
             varied = {"surrogate.l2": l2}
             made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
         made.exact("a", split, 22.0 + split, options={"base": "hinge"})
-    assert Evidence(made.results).gains["test"] == {}  # the grid names none of the two
     for at, l2 in enumerate((1e-2, 1e-4)):
         results = made.results
         for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
@@ -330,7 +329,6 @@ def test_missing_variants_and_undefined_values_are_left_out():
         (0.2, "and +0.20 on the test sets, within the expected 90 % interval in 3 of 3."),
         (0.5, "and +0.50 on the test sets, within the expected 90 % interval in 3 of 3."),
         (9.0, "and +9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
-        (-9.0, "and -9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
         (None, "`dcg(base=e)` to be expected on new lists."),  # not measured, which is no miss
     ],
 )
