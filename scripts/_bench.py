@@ -28,7 +28,7 @@ from torch import Tensor
 
 from ltr.data import Dataset, half_split
 from ltr.threads import available_threads
-from trainers.provenance import machine, origin
+from trainers.records import machine, origin
 from trainers.tables import markdown_table
 
 Json = dict[str, Any]

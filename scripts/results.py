@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scripts._bench import ROOT, Bench, Json, insert, inserted
-from trainers.provenance import origin
+from trainers.records import origin
 
 MODULES = tuple(sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py")))
 

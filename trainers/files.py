@@ -82,7 +82,12 @@ LOCK = ".lock"
 
 @contextlib.contextmanager
 def locked(path: Path, name: str = LOCK) -> Iterator[None]:
-    """Return a context in which no other process has this lock of a folder, where its file system has locks."""
+    """Return a context in which no other process has this lock of a folder, where its file system has locks.
+
+    The folder is made where there is none.
+    """
+    with writing(path, "runs_dir"):
+        path.mkdir(parents=True, exist_ok=True)
     try:
         import fcntl
     except ImportError:

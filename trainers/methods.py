@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ltr.exact import METHODS, RerankProblem
+from ltr.exact import METHODS
 from ltr.exact.solution import Status, TracePoint
 from ltr.fitting import Fit, Step
 from ltr.list_demands import read_list_demands
@@ -128,6 +128,10 @@ def fit(task: Task, cell: Cell, watch: Watch, starts: Starts | None = None, *, t
             fitted = _fit_card(task)
         else:
             fitted = _fit_first_stage(task, cell.method, watch)
+    section = {EXACT: task.config.exact, CARD: task.config.card}.get(cell.method)
+    if section is not None and fitted.ranker.demands_ is not None:
+        new = task.demands_on_new_lists(fitted.scores.test, section.demands)
+        fitted.record["demands"] = {**fitted.ranker.demands_.to_dict(), "new": new}
     if unsaved := unsaved_because(fitted.ranker):
         fitted.record["message"] = "; ".join(filter(None, [fitted.record.get("message"), unsaved]))
     record: Json = {name: getattr(cell, name) for name in ("id", "data", "split", "method", "options")}
@@ -314,22 +318,16 @@ def _fit_exact(task: Task, cell: Cell, watch: Watch, starts: Starts, threads: in
             },
         }
         if task.config.exact.choose or task.config.exact.base_score:
-            record["list"] |= _reached(ranker, problem)
+            # the statistic of the base's order and of the ranker's on the list, whose best weights may be others
+            own = known[0] if ranker.coef_ is None else ranker.exact_.problem_weights()
+            values = (problem.statistic_value(problem.in_box(w)) for w in (known[0], own))
+            record["list"] |= dict(zip(("base", "reached"), values, strict=True), base_weight=ranker.base_weight_)
     scores, of_base = _scores(task, ranker), task.scores_of(ranker.base_)
     if isinstance(ranker.base_, AutoRanker):
         of_base = _out_of_fold(ranker.base_, of_base)
     if bound is not None:
         checks = [[check.constraint, check.how] for check in check_constraints(ranker)]
-        record["constraints"] = {
-            "checks": checks,
-            "base": task.statistics(of_base),
-            "first_k": task.first_k(of_base),
-        }
-    if ranker.demands_ is not None:
-        record["demands"] = {
-            **ranker.demands_.to_dict(),
-            "new": task.demands_on_new_lists(scores.test, task.config.exact.demands),
-        }
+        record["constraints"] = {"checks": checks, "base": task.statistics(of_base), "first_k": task.first_k(of_base)}
     if cell.recentre is not None and record["status"] != INTERRUPTED:
         started = time.perf_counter()
         moved = ranker.recentred(cell.recentre)  # type: ignore[arg-type]
@@ -354,18 +352,7 @@ def _fit_card(task: Task) -> Fitted:
     record: Json = {"status": solution.status.value, "seconds": solution.seconds, "steps": solution.nodes}
     left_out = [*([] if split.tables is None else not_asked(split.tables[0].kinds)), *found.left_out]
     record |= {"loss": None, "weights": None, "message": "; ".join(left_out), "card": found.card.to_dict()}
-    if found.ranker.demands_ is not None:
-        new = task.demands_on_new_lists(scores.test, config.card.demands)
-        record["demands"] = {**found.ranker.demands_.to_dict(), "new": new}
     return Fitted(found.ranker, scores, record, config.card.ties)
-
-
-def _reached(ranker: TwoStageRanker, problem: RerankProblem) -> Json:
-    """Return the statistic of the base's order and of the ranker's on the list, whose best weights may be others."""
-    base = ranker.exact_.warm_starts_[0]
-    own = base if ranker.coef_ is None else ranker.exact_.problem_weights()
-    base_value, value = (problem.statistic_value(problem.in_box(w)) for w in (base, own))
-    return {"base": base_value, "reached": value, "base_weight": ranker.base_weight_}
 
 
 def _scores(task: Task, ranker: TwoStageRanker) -> Scores:

@@ -65,9 +65,7 @@ def _data_line(config: Config, split: Split) -> str:
     where = config.data.path or f"data set {split.facts['name']}"
     sizes = [len(part.y) for _, part in split.parts]
     positives = sum(int((part.y > 0).sum()) for _, part in split.parts)
-    queries = ""
-    if split.by_query:
-        queries = f", in {split.train.n_queries} and {split.test.n_queries} queries"
+    queries = f", in {split.train.n_queries} and {split.test.n_queries} queries" if split.by_query else ""
     halves = f"{sizes[0]} for training, {sizes[1]} for testing{queries}"
     return f"{where}: {sum(sizes)} rows, {positives} positive; {halves}; {len(split.feature_names)} features"
 

@@ -13,8 +13,11 @@ and one of the exact stage with the id of its ``base``. ``sweep.json`` holds ``{
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import json
 import math
+import platform
+import subprocess
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +27,9 @@ from typing import Any, NotRequired
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+import ltr
 from ltr.exact.solution import Status
+from ltr.threads import available_threads
 from trainers.config import EXACT
 from trainers.files import Json, RunError, read_json, reading, to_json, write_atomic, write_json
 
@@ -84,6 +89,7 @@ ADVICE = "remove it: the same `ltr sweep` then writes it again"
 
 _GRID_KEYS = {"name", "title", "best_of", "varied", "cells"}
 _CELL_KEYS = {"id", "data", "split", "method", "varied"}
+_PACKAGES = ("torch", "numpy", "pyscipopt", "scikit-learn", "cvxpy", "pandas", "tensorboard")
 _RECORD_ADVICE = "remove it: the same `ltr sweep` then computes this result again"
 
 
@@ -203,3 +209,31 @@ def write_export(path: Path, results: SweepResults) -> None:
     head = {"name": results.name, "grids": results.grids, "origin": results.origin}
     lines = [json.dumps(to_json(line), separators=(",", ":"), allow_nan=False) for line in (head, *results.records)]
     write_atomic(path, ("\n".join(lines) + "\n").encode())
+
+
+def origin() -> Json:
+    """Return the machine, versions of packages, and the git commit of this code, else of the current folder."""
+    commit = _git_facts(Path(__file__).parent) or _git_facts(Path.cwd()) or {"git_commit": None, "git_dirty": None}
+    versions = {"ltr": ltr.__version__} | {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {"machine": machine(), "python": platform.python_version(), "versions": versions, **commit}
+
+
+def machine() -> str:
+    """Return the processor and how many cores this process may use."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        models = [line.partition(":")[2].strip() for line in info.read_text().splitlines() if "model name" in line]
+        name = models[0] if models else name
+    return f"{name}, {available_threads()} cores"
+
+
+def _git_facts(folder: Path) -> Json | None:
+    """Return the commit of the repository of a folder; None without one."""
+    options: dict[str, Any] = {"cwd": folder, "capture_output": True, "text": True, "timeout": 10, "check": True}
+    try:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], **options).stdout.strip()
+        changes = subprocess.run(["git", "status", "--porcelain", "--untracked-files=no"], **options).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"git_commit": commit, "git_dirty": bool(changes)}

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from rich.console import JustifyMethod
-    from rich.table import Table
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
 
 NOTHING_PROVEN = "nothing proven"
 """Written in place of a gap, or beside it, where the bound is that of a perfect order."""
@@ -29,20 +28,12 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left
 
 
 def folded_table(
-    headings: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    whole: Collection[str] = (),
-    right: Collection[str] = (),
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, whole: Collection[str] = (), right: Collection[str] = ()
 ) -> Table:
     """Return a table for a terminal; texts that are too long are folded, between words if they can be.
 
     The columns with headings `whole` are never folded, those of `right` are aligned to the right.
     """
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for heading, *cells in zip(headings, *rows, strict=True):
         longest = max(map(cell_len, (heading, *cells)))
@@ -66,10 +57,6 @@ def stacked_tables(
     Only the names of the rows, in the first column, are folded where they do not fit. Columns with headings `left` are
     aligned to the left, and the row named `bold` is bold.
     """
-    from rich.cells import cell_len
-    from rich.table import Table
-    from rich.text import Text
-
     names, *rest = columns
     while rest:
         taken = 1
@@ -80,8 +67,7 @@ def stacked_tables(
         for at, (heading, cells) in enumerate(shown):
             # names and headings are folded where they do not fit, before numbers; nothing is cut
             least = max(map(cell_len, cells)) if at else None
-            side: JustifyMethod = "left" if heading in left else "right"
-            table.add_column(heading, justify=side, overflow="fold", min_width=least)
+            table.add_column(heading, justify="left" if heading in left else "right", overflow="fold", min_width=least)
         for row in zip(*(cells for _, cells in shown), strict=True):
             table.add_row(*map(Text, row), style="bold" if row[0] == bold else None)
         yield table

@@ -47,7 +47,7 @@ from trainers.files import (
 )
 from trainers.methods import INTERRUPTED, Starts, Watch, fit
 from trainers.plan import cell_of
-from trainers.provenance import origin
+from trainers.records import origin
 from trainers.report.page import literal
 from trainers.run.experiment import run_experiment
 from trainers.run.results import Results
@@ -145,12 +145,7 @@ def shown_value(value: Any) -> str:  # noqa: ANN401  (a value of any key)
 
 
 def run_tuning(
-    search: Search,
-    folder: Path,
-    *,
-    source: Source | None = None,
-    fresh: bool = False,
-    display: Display | None = None,
+    search: Search, folder: Path, *, source: Source | None = None, fresh: bool = False, display: Display | None = None
 ) -> Tuning:
     """Search, or go on with a search in a folder, then run the experiment with the best options.
 
@@ -180,8 +175,6 @@ def run_tuning(
     search = dataclasses.replace(search, config=config_for(search.config, split))
     own_rows = search.config.card.enabled
     inner = inner_splits(split, search.options.validation, search.options.splits, search.seed, own_rows=own_rows)
-    with writing(folder, "runs_dir"):
-        folder.mkdir(parents=True, exist_ok=True)
     with locked(folder), StopFlag() as stop, _quiet(optuna):
         _begin(search, folder, split, fresh)
         study = _study(optuna, folder)

@@ -54,9 +54,8 @@ def exact(data, split, train, test, *, top_k=10, base="ranknet", status="optimal
 
 def entry(found, base="", **varied):
     """What a grid says of a cell; `base` follows the method's name in the id of the base."""
-    told = {key: found[key] for key in ("id", "data", "split", "method")} | {
-        "varied": {key.replace("__", "."): value for key, value in varied.items()}
-    }
+    varied = {key.replace("__", "."): value for key, value in varied.items()}
+    told = {key: found[key] for key in ("id", "data", "split", "method")} | {"varied": varied}
     if found["method"] == "exact":
         told["base"] = f"{found['data']}/{found['split']}/{found['options']['base']}{base}"
     return told

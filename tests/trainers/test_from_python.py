@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -43,6 +44,7 @@ def test_the_table_has_every_method_with_its_statistics(finished):
     assert list(table.columns[:4]) == ["train dcg", "test dcg", "train auc", "test auc"]
     assert table.loc["exact", "test dcg"] == finished.rows[-1]["test"]["dcg"]
     assert table["test hits@60"].notna().all()
+    assert pickle.loads(pickle.dumps(finished)).table.equals(table)
     assert finished.complete
     assert finished.choice is None
 
@@ -123,7 +125,7 @@ def test_rankers_take_frames_of_the_users_table(frame, tmp_path):
     data.iloc[::9, 0] = np.nan
     results = ltr.experiment(SMALL, data=data, label="ill")
     rows = data.drop(columns="ill").iloc[:20]
-    features = results.source.split.preparation.transform(rows)
+    features = results.source.task.split.preparation.transform(rows)
     for name, ranker in results.rankers.items():
         scores = ranker._scores(features)
         np.testing.assert_array_equal(ranker.predict(rows), scores)

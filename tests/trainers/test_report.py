@@ -12,15 +12,7 @@ from trainers.cli import main
 from trainers.records import write_cell, write_export
 from trainers.report import report
 from trainers.report.evidence import Evidence
-from trainers.report.page import (
-    Page,
-    Picture,
-    Section,
-    Table,
-    Text,
-    plain_text,
-    to_markdown,
-)
+from trainers.report.page import Page, Picture, Section, Table, Text, plain_text, to_markdown
 from trainers.report.report import advice, write_report
 
 EVIL = "<script>alert('x')</script> & \"<b>\" *|*"
@@ -62,8 +54,7 @@ def test_markdown_by_hand():
 
 
 def test_the_page_needs_nothing_else(plain, tmp_path):
-    write_report(small(), tmp_path / "out")
-    text = (tmp_path / "out" / "report.html").read_text()
+    text = write_report(small(), tmp_path / "out")[0].read_text()
     page = Elements(text)
     tags = [tag for tag, _ in page.found]
     assert not {"script", "link", "iframe", "object", "embed", "base"} & set(tags)
@@ -138,6 +129,8 @@ def test_damage_and_emptiness_are_errors(tmp_path, capsys):
     damaged.write_text("{}\n")
     assert "cells.jsonl: cannot be read or is damaged (KeyError)" in failure(capsys, damaged)
     results = small()
+    damaged.write_text(json.dumps({"name": "x", "grids": results.grids, "origin": {}}).replace('"base":', '"x":'))
+    assert "cells.jsonl: cannot be read or is damaged (ValueError)" in failure(capsys, damaged)
     del results.records[3]["sizes"], results.records[3]["seconds"]
     write_export(damaged, results)
     assert "cells.jsonl: cannot be read or is damaged (ValidationError)" in failure(capsys, damaged)

@@ -192,7 +192,6 @@ def test_the_base_ranker_is_the_one_that_the_grid_names():
             varied = {"surrogate.l2": l2}
             made.first("a", split, 20.0 + at, method="hinge", options={"l2": l2}, varied=varied, best_of="surrogate.l2")
         made.exact("a", split, 22.0 + split, options={"base": "hinge"})
-    assert Evidence(made.results).gains["test"] == {}  # the grid names none of the two
     for at, l2 in enumerate((1e-2, 1e-4)):
         results = made.results
         for cell in (cell for grid in results.grids for cell in grid["cells"] if cell["method"] == "exact"):
@@ -299,7 +298,8 @@ def test_exceptions_are_named():
     made.exact(
         "a", 7, 21.0, 20.0, status="gap_limit", on_list={"value": 9.0, "bound": 9.9, "gap": 0.1, "starts": {"x": 9.5}}
     )
-    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list={"value": 9.0, "bound": 8.0, "gap": None})
+    crossed = {"value": 9.0, "bound": 8.0, "gap": None, "starts": {"x": 9.0}}
+    made.exact("a", 8, 21.0, 20.0, status="time_limit", on_list=crossed)
     found = section(made.results, "Exceptions")
     text = words(found)
     assert "In 1 of 8 exact results the objective is below that of a ranker the search started from" in text
@@ -326,9 +326,9 @@ def test_missing_variants_and_undefined_values_are_left_out():
 @pytest.mark.parametrize(
     ("gain", "said"),
     [
-        (0.4, "and +0.40 on the test sets, within the expected 90 % interval in 3 of 3."),
+        (0.2, "and +0.20 on the test sets, within the expected 90 % interval in 3 of 3."),
+        (0.5, "and +0.50 on the test sets, within the expected 90 % interval in 3 of 3."),
         (9.0, "and +9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
-        (-9.0, "and -9.00 on the test sets, within the expected 90 % interval in 0 of 3."),
         (None, "`dcg(base=e)` to be expected on new lists."),  # not measured, which is no miss
     ],
 )

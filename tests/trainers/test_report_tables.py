@@ -32,8 +32,7 @@ def results_of(values, data="pumps", missing=()):
 
 def line(results, half="test", data="pumps"):
     """Values by method, and the best methods."""
-    evidence = Evidence(results)
-    found, best = line_of(evidence.tables[0].rows[data], half, evidence)
+    found, best = line_of(Evidence(results).tables[0].rows[data], half, Evidence(results))
     return {variant.method: own.tolist() for variant, own in found.items()}, {variant.method for variant in best}
 
 

@@ -74,5 +74,7 @@ def test_table_and_caption_say_whether_the_base_order_is_kept(reranks):
     status = "time_limit" if reranks else "base order"
     assert found.table.loc["exact", "status"] == status
     assert dict(tables(found)["methods"])["status"][-1] == status
+    quick = {"status": "heuristic", "choice": own.to_dict(), "list": {"value": 1.0, "bound": 2.0}}
+    assert row_of(quick)["bound"] is None  # no proof was asked for
     said = "by weights for new lists" if reranks else "as logistic_regression does"
     assert f"exact ranks {said}" in found.caption

@@ -62,6 +62,7 @@ def test_the_first_trial_is_the_config_as_it_was_written(found):
     first = found.trials.loc[0]
     assert first["surrogate.l2"] == 1e-4  # the default
     assert found.value == found.trials["value"].max() >= first["value"]
+    assert found.table(2)[1] == (found.statistic, [f"{value:.4f}" for value in found.trials["value"].nlargest(2)])
     assert found.best == found.trials.loc[found.trials["value"].idxmax(), list(found.best)].to_dict()
 
 

@@ -197,11 +197,9 @@ class Lengths:
         own = {place[1:]: record for place, record in kept.items() if place[0] == most}
         count = Counter(limit for limit, *_ in own)
         series: dict[float, dict[Length, Series]] = {}
-        for seconds in sorted(count):
-            for length in sorted(dict.fromkeys(k for limit, k, _ in own if limit == seconds), key=in_order):
-                of_splits = {split: record for (*at, split), record in own.items() if at == [seconds, length]}
-                variant = Variant(EXACT, ((K, length),))
-                series.setdefault(seconds, {})[length] = Series(data, variant, of_splits)
+        for limit, length in sorted({place[:2] for place in own}, key=lambda at: (at[0], in_order(at[1]))):
+            of_splits = {split: record for (*at, split), record in own.items() if at == [limit, length]}
+            series.setdefault(limit, {})[length] = Series(data, Variant(EXACT, ((K, length),)), of_splits)
         usual = min(count, key=lambda seconds: (-count[seconds], seconds))
         return cls(data, usual, series[usual], {limit: found for limit, found in series.items() if limit > usual})
 

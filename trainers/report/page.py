@@ -92,11 +92,6 @@ def literal(text: str) -> str:
     return re.sub(r"(?<![^\W_])_|_(?![^\W_])", r"\\_", text)
 
 
-def inline_html(text: str) -> str:
-    """Return a text as HTML."""
-    return str(_INLINE.renderInline(text))
-
-
 def plain_text(text: str) -> str:
     """Return a text without its markup."""
     return "".join(token.content for token in _INLINE.parseInline(text)[0].children or [])
@@ -143,7 +138,7 @@ def _line(text: str) -> str:
 def to_html(page: Page, images: Mapping[Picture, bytes]) -> str:
     """Return a page as one HTML file with its style and pictures (PNG) inside, without scripts."""
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"inline": lambda text: Markup(inline_html(text)), "plain": plain_text}
+    environment.filters |= {"inline": lambda text: Markup(_INLINE.renderInline(text)), "plain": plain_text}
     folder = resources.files("trainers.report")
     template = environment.from_string(folder.joinpath("page.html.jinja").read_text(encoding="utf-8"))
     return template.render(

@@ -33,7 +33,7 @@ from trainers.report.evidence import (
     proven,
 )
 from trainers.report.page import Block, Page, Section, Table, Text, literal, png, to_html, to_markdown
-from trainers.report.paired import FEWEST_SPLITS, Verdict
+from trainers.report.paired import ALPHA, FEWEST_SPLITS, Verdict
 from trainers.report.pictures import gain_picture
 from trainers.run.results import Results, proven_in, tables
 from trainers.tables import NOTHING_PROVEN
@@ -227,7 +227,8 @@ def comparison_table(
     splits = say.counted_range((one.splits for one in found["test"].values()), "split")
     told = (
         f"`{evidence.statistic}` on the test sets, {splits}{'' if ' to ' in splits else ' each'}: means, and the "
-        f"difference with its 95% interval. p: {say.tests_text(found['test'])}. {caption}"
+        f"difference with its 95% interval. p: corrected resampled t-test, two-sided, alpha {ALPHA}, Holm's correction "
+        f"over {say.counted(max((one.of for one in found['test'].values()), default=0), 'test')}. {caption}"
     )
     return Table(header, rows, told.strip())
 
@@ -435,9 +436,11 @@ def _times(evidence: Evidence) -> Iterator[Block]:
     for table in (table for table in evidence.tables if table.rows):
         rows = []
         for data, row in table.rows.items():
-            taken = {v: [record["seconds"] for record in series.records.values()] for v, series in row.items()}
-            cells = (say.seconds(float(np.median(taken[v]))) if v in taken else say.ABSENT for v in table.variants)
-            rows.append([literal(data), *cells])
+            cells = dict.fromkeys(table.variants, say.ABSENT)
+            for variant, series in row.items():
+                median = float(np.median([record["seconds"] for record in series.records.values()]))
+                cells[variant] = f"{median:.0f}" if median >= 9.95 else f"{median:#.2g}"
+            rows.append([literal(data), *cells.values()])
         yield Text(f"**{literal(table.heading)}**")
         yield Table(["data set", *(literal(v.label) for v in table.variants)], rows)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from trainers.report.page import literal
-from trainers.report.paired import ALPHA, FEWEST_SPLITS, Paired, Verdict
+from trainers.report.paired import FEWEST_SPLITS, Paired, Verdict
 
 ABSENT = "-"
 """The text of a number that does not exist."""
@@ -54,11 +54,6 @@ def share(ratio: float) -> str:
 def gap_text(gap: float) -> str:
     """Return a relative gap in percent, such as ``0.48%``."""
     return f"{100 * gap:.2f}%" if math.isfinite(gap) else ABSENT
-
-
-def seconds(value: float) -> str:
-    """Return seconds with two digits, or as a whole number from 10 on."""
-    return f"{value:.0f}" if value >= 9.95 else f"{value:#.2g}"
 
 
 def p_text(p: float) -> str:
@@ -166,12 +161,6 @@ def verdict_text(family: Mapping[Pair, Paired], what: str, against: str, decimal
     if few := [data for data in short if not any(data in found for found in by.values())]:
         sentences.append(f"Too few splits for a test: {listed([*map(literal, few)])}.")
     return " ".join(sentences)
-
-
-def tests_text(family: Mapping[Pair, Paired]) -> str:
-    """Name the test on which conclusions rest."""
-    number = max((found.of for found in family.values()), default=0)
-    return f"corrected resampled t-test, two-sided, alpha {ALPHA}, Holm's correction over {counted(number, 'test')}"
 
 
 def resolution_text(family: Mapping[Pair, Paired]) -> str:

@@ -26,11 +26,11 @@ from trainers.ranking import check_rows, encodings_of_features, problems_of_answ
 from trainers.run.folder import open_run
 from trainers.run.methods import Context, load_base_scores, load_scores, run_method
 from trainers.run.page import write_overview, write_run_page
-from trainers.run.results import Results, is_unproven, row_of, write_results
+from trainers.run.results import Results, RunSource, is_unproven, row_of, write_results
 from trainers.stopping import StopFlag
 from trainers.tables import NOTHING_PROVEN, number
 from trainers.task.data import Source, Split, read_source, split_of
-from trainers.task.measures import Scores
+from trainers.task.measures import Scores, Task
 from trainers.task.options import config_for, too_long
 
 
@@ -177,7 +177,7 @@ def _results(context: Context, records: Sequence[Json]) -> Results:
         positives=None if split.by_query else int((split.test.y > 0).sum()),
         by_query=split.by_query,
         base=config.base if exact.enabled else "",
-        source=context,
+        source=RunSource(context.run, Task(config, split)),
     )
 
 
@@ -194,8 +194,10 @@ def _note_on_weights(config: Config) -> str:
 
 def _notes_on_constraints(context: Context, records: Sequence[Json], bound: WeightConstraints | None) -> Iterator[str]:
     """Yield which constraints hold, and which methods do not satisfy them; nothing without constraints."""
+    if bound is None:
+        return
     against = []
-    for record in () if bound is None else records:
+    for record in records:
         if (found := record.get("constraints")) is not None:
             yield "constraints: " + "; ".join(f"{demand} ({how})" for demand, how in found["checks"])
         if record["method"] not in (CARD, EXACT):

@@ -58,8 +58,7 @@ from trainers.files import (
     write_json,
     writing,
 )
-from trainers.provenance import origin
-from trainers.records import check_record, is_sweep
+from trainers.records import check_record, is_sweep, origin
 
 if TYPE_CHECKING:
     from ltr.rankers import Ranker
@@ -252,8 +251,6 @@ def open_run(config: Config, data_facts: Mapping[str, Any], *, fresh: bool = Fal
     With `fresh` what an earlier run of this name left is thrown away.
     """
     folder = RunFolder(config.folder)
-    with writing(folder.path, "runs_dir"):
-        folder.path.mkdir(parents=True, exist_ok=True)
     with locked(folder.path):
         goes_on = check_run(folder, config, data_facts, fresh=fresh)
         if folder.begun and fresh:

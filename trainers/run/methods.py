@@ -211,7 +211,11 @@ class _RunWatch(Watch):
             return
         stop = stop or self._context.stop.raised
         if stop or time.monotonic() - self._saved >= _SECONDS_BETWEEN_CHECKPOINTS:
-            self._save_checkpoint(fit)
+            self._tracker.each("flush")  # before the checkpoint, which must not follow steps that are not logged
+            buffer = io.BytesIO()
+            torch.save(dict(fit.state_dict()), buffer)
+            write_atomic(self._context.run.method(self._method).checkpoint, buffer.getvalue())
+            self._saved = time.monotonic()
         if stop:
             raise KeyboardInterrupt
 
@@ -225,13 +229,6 @@ class _RunWatch(Watch):
         values = {"exact/incumbent": point.incumbent, "exact/bound": point.bound, "exact/gap": point.gap}
         self._tracker.log(self._millisecond, values, when=self._began + point.seconds)
         self._context.display.progress(point, is_trivial(point.bound, problem.trivial_bound))
-
-    def _save_checkpoint(self, fit: Fit) -> None:
-        self._tracker.each("flush")  # before the checkpoint, which must not follow steps that are not logged
-        buffer = io.BytesIO()
-        torch.save(dict(fit.state_dict()), buffer)
-        write_atomic(self._context.run.method(self._method).checkpoint, buffer.getvalue())
-        self._saved = time.monotonic()
 
 
 def load_ranker(folder: MethodFolder) -> Ranker:

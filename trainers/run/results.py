@@ -27,12 +27,12 @@ from trainers.run.folder import RunFolder
 from trainers.run.predict import ranker_of
 from trainers.tables import NOTHING_PROVEN, markdown_table, number, stacked_tables
 from trainers.task.data import as_pandas
+from trainers.task.measures import Task
 from trainers.task.raw import test_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trainers.run.methods import Context
     from trainers.run.outcome import Outcome
 
 Columns = list[tuple[str, list[str]]]
@@ -85,6 +85,14 @@ def _ending(row: Json) -> str:
     return row["status"] if row["choice"] is None or Choice.from_dict(row["choice"]).reranks else BASE_KEPT
 
 
+@dataclass(frozen=True, eq=False)
+class RunSource:
+    """What the frames of a run are made from, which can be pickled as the results can: its folder, options and data."""
+
+    run: RunFolder
+    task: Task
+
+
 @dataclass(frozen=True, repr=False)
 class Results:
     """The rows of a run so far, and in Python its frames and fitted rankers.
@@ -104,7 +112,7 @@ class Results:
     by_query: bool = False  # whether rows belong to queries
     answer: str = ""  # first sentence of the page; empty without one
     base: str = ""  # method whose list the exact stage reranks; empty without an exact stage
-    source: Context | None = field(default=None, compare=False)  # folder and data; None where a file was read
+    source: RunSource | None = field(default=None, compare=False)  # folder and data; None where a file was read
 
     def __repr__(self) -> str:
         first = self.statistics[0]
@@ -158,6 +166,10 @@ class Results:
         """The rows of the test set from the top down, as `ranked_by` returns them for the last stage of the run."""
         return self.ranked_by(self.last_stage)
 
+    def first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
+        """Return the first value of the rows under a key of theirs (`row_of`), None without any."""
+        return next((row[key] for row in self.rows if row[key] is not None), None)
+
     @property
     def methods(self) -> list[str]:
         """Names of the methods, in the order of the run."""
@@ -193,7 +205,7 @@ class Results:
         """
         import pandas as pd
 
-        task, ranker = self._source, self.rankers[method]
+        task, ranker = self._source.task, self.rankers[method]
         split, rows, test = task.split, test_rows(task.split), task.split.test
         if method == CARD:
             found = ranker.rank(rows.reset_index(drop=True))
@@ -233,7 +245,7 @@ class Results:
         return self._source.run.path
 
     @property
-    def _source(self) -> Context:
+    def _source(self) -> RunSource:
         if self.source is None:
             advice = "ltr.experiment with its config and folder returns results that have both"
             raise RunError(f"results of {self.name!r} were read without the run's data and folder; {advice}")
@@ -244,15 +256,6 @@ class Results:
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "source"}
         choice = None if self.choice is None else str(self.choice)
         return to_json({**own, "choice": choice, "conclusions": self.conclusions})
-
-    @property
-    def k(self) -> int | None:
-        """Number of the first rows of the test set that people act on; None without one."""
-        found = self._first("first_k")
-        return None if found is None else found["test"]["k"]
-
-    def _first(self, key: str) -> Any:  # noqa: ANN401  (any value of a row)
-        return next((row[key] for row in self.rows if row[key] is not None), None)
 
     @property
     def recommended(self) -> str:
@@ -278,13 +281,13 @@ class Results:
     @property
     def choice(self) -> Choice | None:
         """Whether the exact stage expects to gain on new lists; None where it was not to choose."""
-        found = self._first("choice")
+        found = self.first("choice")
         return None if found is None else Choice.from_dict(found)
 
     @property
     def card(self) -> Card | None:
         """The card of the run; None without one."""
-        found = self._first("card")
+        found = self.first("card")
         return None if found is None else Card.from_dict(found)
 
     @property
@@ -403,14 +406,14 @@ def tables(results: Results) -> dict[str, Columns]:
     methods += [("bound", cells("bound")), ("gap", gaps), ("status", list(map(_ending, results.rows)))]
     methods.append(("seconds", cells("seconds", "{:.1f}")))
     found = {"methods": methods}
-    if results.k is not None:
+    if (one := results.first("first_k")) is not None:
         each = " of each query, on average," if results.by_query else ""
         columns = list(names)
         for part, name in (*(("test", name) for name in _FIRST_K), ("train", "hits")):
             values = [None if row["first_k"] is None else row["first_k"][part][name] for row in results.rows]
             heading = name if part == "test" else f"{part} {name}"
             columns.append((heading, [number(value, _FIRST_K[name]) for value in values]))
-        found[f"the first {results.k} rows{each} of the test set"] = columns
+        found[f"the first {one['test']['k']} rows{each} of the test set"] = columns
     if periods := next((row["periods"] for row in results.rows if row["method"] == results.last_stage), None):
         columns = [(name, [str(one[name]) for one in periods]) for name in ("period", "rows", "positives")]
         columns.append(("first rows", [number(one.get("k"), "{:d}") for one in periods]))

@@ -22,8 +22,7 @@ from trainers.config.grids import Sweep
 from trainers.display import Display
 from trainers.files import RunError, locked, read_json, remove_leftovers, write_json, writing
 from trainers.plan import Cell, Plan, plan
-from trainers.provenance import origin
-from trainers.records import ADVICE, CELLS, INDEX, cell_file, read_cell, read_sweep, write_cell
+from trainers.records import ADVICE, CELLS, INDEX, cell_file, origin, read_cell, read_sweep, write_cell
 from trainers.task.data import Source, Split, is_quick, read_source, split_of
 from trainers.task.options import config_for, too_long
 
@@ -74,11 +73,9 @@ def run_sweep(
     whole, notes = examine(sweep, sources)
     for text in notes:
         display.note(text)
-    with writing(folder, "runs_dir"):
-        folder.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(folder)
     with locked(folder, f".lock-{shard[0]}-of-{shard[1]}"):
         with writing(folder, "runs_dir"):
+            remove_leftovers(folder)
             _begin(sweep, whole, {} if earlier is None else earlier.origin)
             if earlier is not None:
                 found = (record for record in earlier.records if record["id"] in whole.cells)
@@ -89,8 +86,18 @@ def run_sweep(
         mine = part(list(whole.cells.values()), *shard)
         missing = missing_of(folder, mine)
         outcome = Outcome(folder, len(mine), len(mine) - len(missing))
-        if missing:
-            _compute(missing, outcome, display, jobs, threads)
+        if not missing:
+            return outcome
+        from trainers.sweep.workers import open_pool
+
+        jobs = min(len(missing), jobs or max(1, available_threads() // threads))
+        display.begin_sweep(len(mine), len(missing), jobs, threads)
+        with open_pool(jobs, threads) as answers:
+            for exact in (False, True):
+                cells = [cell for cell in missing if (cell.method == EXACT) == exact]
+                for cell, answer in answers(folder.absolute(), cells):
+                    outcome.failures += [answer] if isinstance(answer, str) else []
+                    display.finished(cell, answer)
         return outcome
 
 
@@ -103,19 +110,6 @@ def _begin(sweep: Sweep, whole: Plan, origin_of_others: Mapping[str, object]) ->
         raise RunError(f"name: {folder} holds other files than a sweep's; remove it yourself, or choose another name")
     if before is None or {key: before.get(key) for key in index} != json.loads(json.dumps(index)):
         write_json(folder / INDEX, {**index, "origin": origin_of_others or origin()})
-
-
-def _compute(missing: Sequence[Cell], outcome: Outcome, display: Display, jobs: int | None, threads: int) -> None:
-    from trainers.sweep.workers import open_pool
-
-    jobs = min(len(missing), jobs or max(1, available_threads() // threads))
-    display.begin_sweep(outcome.cells, len(missing), jobs, threads)
-    with open_pool(jobs, threads) as answers:
-        for exact in (False, True):
-            cells = [cell for cell in missing if (cell.method == EXACT) == exact]
-            for cell, answer in answers(outcome.folder.absolute(), cells):
-                outcome.failures += [answer] if isinstance(answer, str) else []
-                display.finished(cell, answer)
 
 
 def missing_of(folder: Path, cells: Sequence[Cell]) -> list[Cell]:
