@@ -174,8 +174,7 @@ def kinds_of(
 ) -> dict[str, Kind]:
     """Return the kinds of all columns; `asked` has those that the user asks for, `wanted` the named features.
 
-    Where all columns are stored as numbers and booleans, without a missing value, they are numbers, also ids and
-    constants.
+    Where all columns are plain numbers without a missing value, they are numbers, also ids and constants.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if all(column.plain for column in columns.values()) and set(asked.values()) <= {"number"}:
