@@ -114,8 +114,6 @@ def kind_of(
     fits, and a `wanted` feature is not left out as an id.
 
     Examples:
-        >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
-        'category'
         >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
         "column 'paid' is read as numbers in $, '-' as missing"
     """

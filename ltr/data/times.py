@@ -94,10 +94,6 @@ def times_of(
     """Return the times in a column, the same in all rows of a query; raise the `Problem` of another column.
 
     `lists` are the numbers of the queries; dates are read as in `ltr.data.kinds.kind_of`.
-
-    Examples:
-        >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
-        ['2024-W10', '2024-W09']
     """
     missing = np.flatnonzero(column.missing)
     if len(missing):
@@ -141,10 +137,6 @@ def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> Int
 
     Times are numbers, or dates as NumPy, pandas or Python have them; the rows of a list, by its number in `lists`, must
     be of one time.
-
-    Examples:
-        >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
-        array([1, 0, 1])
     """
     if time is None:
         return None
