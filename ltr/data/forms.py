@@ -263,6 +263,14 @@ class DateForm:
         return f"dates ({' or '.join(self.formats)})"
 
 
+class DateHints(NamedTuple):
+    """What a user says of the dates of a table."""
+
+    format: str | None = None  # as for strftime, where it is not found out
+    first_year: int | None = None  # of the hundred years that years of two digits stand for
+
+
+NO_HINTS = DateHints()
 Form = NumberForm | DateForm | Literal["text"]
 """How the cells of a column are read: as numbers, as dates, or as texts."""
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.checks import check_number
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
+from ltr.data.forms import DateHints
 from ltr.data.kinds import (
     FORMAT,
     RARE,
@@ -99,7 +100,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         columns = self._columns(X, reset=True)
         asked = dict(self.kinds or {}) if _framed(X) else dict.fromkeys(columns, "number")
         problems = [unknown("column", name, columns) for name in asked if name not in columns]
-        kinds = kinds_of(columns, asked, first_year=self.first_year)
+        kinds = kinds_of(columns, asked, DateHints(first_year=self.first_year))
         problems += [kind.problem for kind in kinds.values() if kind.problem is not None]
         if problems:
             raise TableError("X", problems)

@@ -32,7 +32,7 @@ from ltr.data.dataset import (
     checked_groups,
     checked_queries,
 )
-from ltr.data.forms import NumberForm
+from ltr.data.forms import DateHints, NumberForm
 from ltr.data.kinds import Kind, kind_of, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
@@ -280,12 +280,12 @@ def _of_rows(given: GivenTable, roles: Roles, names: Sequence[str], found: list[
             OutcomeTimes.of(survival_labels(until, labels.values))
         except ValueError as error:
             found.append(Problem(f"columns {roles.time_to_event!r} and {roles.label!r}: {error}"))
-    dates: dict[str, Any] = {"date_format": roles.date_format, "first_year": roles.first_year}
     lists = None
     if queries is not None and (roles.group is not None or roles.time is not None):
         lists = checked_queries(queries, len(queries))[0]
     groups = read("group", lambda column: ids(column, checked_groups, lists))
-    times = read("time", lambda column: times_of(column, lists, **dates))
+    dates = DateHints(roles.date_format, roles.first_year)
+    times = read("time", lambda column: times_of(column, lists, dates))
     if kept is not None:
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
@@ -326,7 +326,7 @@ def _kinds(candidates: Mapping[str, Column], roles: Roles) -> tuple[dict[str, Ki
     """Return what the columns are, and what is wrong with them."""
     asked = dict.fromkeys(roles.numbers, "number") | dict.fromkeys(roles.categories, "category")
     wanted: Collection[str] = roles.features or ()
-    kinds = kinds_of(candidates, asked, wanted=wanted, date_format=roles.date_format, first_year=roles.first_year)
+    kinds = kinds_of(candidates, asked, DateHints(roles.date_format, roles.first_year), wanted=wanted)
     found = []
     for kind in kinds.values():
         if kind.problem is not None:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.checks import as_array
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, change_in_list
+from ltr.data.forms import NO_HINTS, DateHints
 from ltr.data.kinds import kind_of_times
 from ltr.data.problems import Problem, Remedy, in_row
 
@@ -88,9 +89,7 @@ class Times:
         return [names[number] for number in self.numbers]
 
 
-def times_of(
-    column: Column, lists: IntArray | None, *, date_format: str | None = None, first_year: int | None = None
-) -> Times:
+def times_of(column: Column, lists: IntArray | None, dates: DateHints = NO_HINTS) -> Times:
     """Return the times in a column, the same in all rows of a query; raise the `Problem` of another column.
 
     `lists` are the numbers of the queries; dates are read as in `ltr.data.kinds.kind_of`.
@@ -101,7 +100,7 @@ def times_of(
         raise Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))
     values = _periods(column)
     if values is None:
-        kind = kind_of_times(column, date_format=date_format, first_year=first_year)
+        kind = kind_of_times(column, dates)
         if kind.problem is not None:
             ways = [way for way in kind.problem.remedies if way.key in ("decimal", "date_format", "first_year")]
             change = Remedy("change it, or take such rows out of the table")

@@ -22,6 +22,7 @@ from ltr.answer.page import number as spelt
 from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
+from ltr.data.forms import DateHints
 from ltr.data.kinds import notes_on
 from ltr.data.table_files import open_table
 from ltr.data.times import Times, times_of
@@ -259,7 +260,7 @@ def _units(
     if options.time in columns:
         try:
             column = columns[str(options.time)]
-            times = times_of(column, ids, date_format=options.date_format, first_year=options.first_year)
+            times = times_of(column, ids, DateHints(options.date_format, options.first_year))
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
     return ids, times
