@@ -434,18 +434,13 @@ def read_data(
 
 
 def read_rows(
-    path: TablePath,
-    features: Sequence[str],
-    *,
-    format: FormatName = "auto",  # noqa: A002
-    query: str | None = None,
-    dtype: DtypeName = "auto",
+    path: TablePath, features: Sequence[str], *, query: str | None = None, dtype: DtypeName = "auto"
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on, as for `read_data`.
 
     A table must have all features, in a sparse file missing ones are 0.
     """
-    if format_of(path, format) == "table":
+    if format_of(path) == "table":
         given = open_table(path, ids=query, is_feature=set(features).__contains__)
         return features_of(given.columns, given.where, features), given.queries(query)
     return read_svmlight_rows(path, features, dtype=dtype)
@@ -468,8 +463,8 @@ def features_of(
 def _feature(where: str, name: str, values: Any, form: NumberForm | None) -> NDArray[Any]:  # noqa: ANN401 (a column)
     """Return a column as it is stored, or as float64, missing values as NaN."""
     column = values if isinstance(values, Column) else Column(name, values, form=form)
-    if (stored := column.stored) is not None:
-        return stored
+    if column.stored is not None:
+        return column.stored
     if column.form is not None and column.form.unit:
         column = column.read_as(NumberForm("."))
     kind = kind_of(column, "number")
