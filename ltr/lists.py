@@ -15,9 +15,9 @@ without weights:
 
 which is label 0 in nearly every list, and its rows have the relative weights ``w_i = v_i / V_q`` in it. The mean of a
 loss or a statistic L over lists is ``sum over q of V_q L_q(w) / sum over q of V_q``. So a weight that is the same for
-all rows of a query is a weight of the query: 2 counts as the query twice, and 0 leaves it out. Weights of the relevant
-rows alone, such as 1 / propensity of a click, weigh rows and no lists. Rows of weight 0 are left out first. Where there
-are no queries, the weights of rows go to the loss as they are.
+all rows of a query weighs the query: 2 counts it twice, and 0 leaves it out. Weights of the relevant rows alone, such
+as 1 / propensity of a click, weigh rows and no lists. Rows of weight 0 are left out first. Without queries, the weights
+of rows go to the loss as they are.
 
 Labels are relevances of 0 or more. A negative label nearly always marks padding, as in other toolkits, and would be
 ranked like an item: metrics refuse it, and so do losses, but for floating point labels of a loss that only compares

@@ -52,6 +52,8 @@ def label_kind(y: Any) -> LabelKind:  # noqa: ANN401 (labels of any kind)
 def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
     """Return labels with the fields ``event``, whether it happened, and ``time``, when it did or the row was last seen.
 
+    They are a structured array, (n,), of finite times >= 0, and events that are booleans, or 0 and 1.
+
     Examples:
         >>> survival_labels([5.0, 3.0], [True, False]).tolist()
         [(True, 5.0), (False, 3.0)]
@@ -62,6 +64,8 @@ def survival_labels(time: ArrayLike, event: ArrayLike) -> NDArray[np.void]:
 
 def uplift_labels(outcome: ArrayLike, treatment: ArrayLike) -> NDArray[np.void]:
     """Return labels with the fields ``treatment``, whether a row was treated, and ``outcome``, what happened.
+
+    They are a structured array, (n,), of finite outcomes, and treatments that are booleans, or 0 and 1.
 
     Examples:
         >>> uplift_labels([1, 0], [0, 1]).tolist()

@@ -52,11 +52,7 @@ TiesName = Literal["efron", "breslow"]
 def c_index(scores: ArrayLike, y: Any) -> float:  # noqa: ANN401 (labels of any kind)
     """Return Harrell's C, the share of comparable pairs in which the row with the earlier event has the larger score.
 
-    A pair of equal scores counts half. Time is O(n log n).
-
-    Args:
-        scores: a higher score means an earlier event, finite, (n,).
-        y: labels of `survival_labels`, or `Times`, (n,).
+    Scores are finite, (n,), y are labels of `survival_labels`, (n,). A pair of equal scores counts half.
 
     Examples:
         >>> c_index([2, 2, 1, 9], survival_labels([5, 3, 3, 1], [1, 1, 0, 0]))
@@ -70,13 +66,11 @@ def uno_c_index(scores: ArrayLike, y: Any, *, train: Any = None, tau: float | No
     """Return Uno's C, in which a pair has the weight ``1 / G(t_i)^2`` of its earlier row.
 
     Harrell's C depends on how rows are censored; this one estimates the same number whatever the censoring. Pairs are
-    those of `c_index` with ``t_i < tau``, or all. G is estimated from the labels `train`, None for `y`.
+    those of `c_index` with ``t_i < tau``, or all. G is estimated from the labels `train`, None for `y`. Raises
+    ValueError without a comparable pair, or for an event at a time for which the rows of `train` give no G > 0.
 
     Source: Uno, Cai, Pencina, D'Agostino & Wei, *On the C-statistics for evaluating overall adequacy of risk prediction
     procedures with censored survival data* (2011).
-
-    Raises:
-        ValueError: no comparable pair before `tau`, or an event at a time for which the rows of `train` give no G > 0.
 
     Examples:
         >>> y = survival_labels([1, 2, 3, 4], [1, 0, 1, 1])
@@ -186,14 +180,10 @@ class ConcordanceLoss(TwoFieldLoss):
     def forward(
         self, scores: Tensor, time: Tensor, event: Tensor, *, weight: Tensor | None = None, qid: Tensor | None = None
     ) -> Tensor:
-        """Return the loss, 0-D.
+        """Return the loss, 0-D, of one value per row in each argument, ``(rows,)``.
 
-        Args:
-            scores: a higher score means an earlier event, floating point, ``(rows,)``.
-            time: when the event happened, or when the row was last seen, ``(rows,)``.
-            event: whether the event happened: booleans, or 0 and 1, ``(rows,)``.
-            weight: nonnegative weight of each row, ``(rows,)``.
-            qid: integers, the list of each row (a stratum); only rows of one list are compared, ``(rows,)``.
+        The event, booleans or 0 and 1, happened at the time, or else the row was last seen then. Weights are >= 0; only
+        rows of one list (a stratum) are compared, of which `qid` has the integer.
         """
         event = _checked_events(scores, time, event, weight, qid)
         with torch.no_grad():

@@ -228,13 +228,9 @@ class UpliftLoss(TwoFieldLoss):
     """
 
     def forward(self, scores: Tensor, outcome: Tensor, treatment: Tensor, *, weight: Tensor | None = None) -> Tensor:
-        """Return the loss, 0-D.
+        """Return the loss, 0-D, of one value per row in each argument, ``(rows,)``.
 
-        Args:
-            scores: a higher score means a larger effect of the treatment, floating point, ``(rows,)``.
-            outcome: what happened: 0 and 1, or other finite numbers, ``(rows,)``.
-            treatment: whether the row was treated: booleans, or 0 and 1, ``(rows,)``.
-            weight: nonnegative weight of each row, ``(rows,)``.
+        Outcomes are 0 and 1, or other finite numbers, treatments booleans, or 0 and 1, and weights >= 0.
         """
         treated = check_rows(scores, {"outcome": outcome}, {"treatment": treatment}, weight, None)
         value = (scores * 0.0).sum()

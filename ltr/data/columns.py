@@ -329,12 +329,7 @@ def matrix_of(columns: Sequence[Sequence[Any] | NDArray[Any]]) -> Features:
 
 
 def text_of(value: object) -> str:
-    """Return the text of a cell; 7.0 is 7, for pandas writes whole numbers so where a cell of their column is missing.
-
-    Examples:
-        >>> [text_of(value) for value in (60.0, True, " fast ", "1.10")]
-        ['60', 'true', 'fast', '1.10']
-    """
+    """Return the text of a cell; 7.0 is 7, as pandas writes whole numbers where a cell of their column is missing."""
     text = str(value).strip()
     if text in ("True", "False", "TRUE", "FALSE"):
         return text.lower()
@@ -348,12 +343,7 @@ _NO = {"true": "false", "yes": "no", "y": "n", "t": "f", "1": "0", "positive": "
 
 
 def yes_of(values: Iterable[str]) -> str | None:
-    """Return the one of two texts that says yes, where the other one says no; None for other texts.
-
-    Examples:
-        >>> yes_of(["No", "Yes"]), yes_of(["bus", "car"])
-        ('Yes', None)
-    """
+    """Return the one of two texts that says yes, where the other one says no; None for other texts."""
     texts = list(values)
     for one, other in zip(texts, reversed(texts), strict=True):
         if len(texts) == 2 and _NO.get(one.lower()) == other.lower():

@@ -66,12 +66,7 @@ class Amount(NamedTuple):
 
 
 def amount_of(text: str) -> Amount | None:
-    """Return the number in a text in the way of any country, with its unit; None for other texts.
-
-    Examples:
-        >>> amount_of("-1.234,50 kg")
-        Amount(number='1.234,50', sign=-1.0, unit='kg')
-    """
+    """Return the number in a text such as ``-1.234,50 kg``, in the way of any country; None for other texts."""
     text = text.strip().translate(_MINUS)
     if _digits_alone(text):
         return Amount(text, 1.0, "")
@@ -176,12 +171,7 @@ def _has_mark(number: str) -> bool:
 
 
 def form_of(texts: Iterable[str], decimal: str | None = None) -> NumberForm | None:
-    """Return the form in which most of some different texts are numbers, by default with a mark; None if none is one.
-
-    Examples:
-        >>> form_of(["950", "1.234", "12.500"]).ambiguous
-        '1.234'
-    """
+    """Return the form in which most of some different texts are numbers, by default with a mark; None without any."""
     amounts = [(text, amount) for text in texts if (amount := amount_of(text)) is not None]
     if not amounts:
         return NumberForm(".") if any(text.strip().lower() in _WORDS for text in texts) else None
@@ -273,6 +263,14 @@ class DateForm:
         return f"dates ({' or '.join(self.formats)})"
 
 
+class DateHints(NamedTuple):
+    """What a user says of the dates of a table."""
+
+    format: str | None = None  # as for strftime, where it is not found out
+    first_year: int | None = None  # of the hundred years that years of two digits stand for
+
+
+NO_HINTS = DateHints()
 Form = NumberForm | DateForm | Literal["text"]
 """How the cells of a column are read: as numbers, as dates, or as texts."""
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ltr.data.columns import MOSTLY, Column, spellings, yes_of
-from ltr.data.forms import AS_WRITTEN, ISO, DateForm, Form, NumberForm, date_at
+from ltr.data.forms import AS_WRITTEN, ISO, NO_HINTS, DateForm, DateHints, Form, NumberForm, date_at
 from ltr.data.problems import Problem, Remedy, TableError, listed, unknown
 
 FloatArray = NDArray[np.float64]
@@ -100,22 +100,13 @@ class Kind(_Formed):
         return self.is_feature and not self.is_date
 
 
-def kind_of(
-    column: Column,
-    asked: str | None = None,
-    *,
-    date_format: str | None = None,
-    first_year: int | None = None,
-    wanted: bool = False,
-) -> Kind:
+def kind_of(column: Column, asked: str | None = None, dates: DateHints = NO_HINTS, *, wanted: bool = False) -> Kind:
     """Return what a column is.
 
-    The user may have `asked` for ``"number"``, ``"category"``, or the format of a date; a `date_format` is taken if it
-    fits, and a `wanted` feature is not left out as an id.
+    The user may have `asked` for ``"number"``, ``"category"``, or the format of a date; the format of `dates` is taken
+    if it fits, and a `wanted` feature is not left out as an id.
 
     Examples:
-        >>> kind_of(Column("mode", ["bus", "car", "bus", "car", "walk", "walk"])).name
-        'category'
         >>> kind_of(Column("paid", ["$5", "$7.50", "-", "($1)"])).note
         "column 'paid' is read as numbers in $, '-' as missing"
     """
@@ -127,11 +118,11 @@ def kind_of(
     if asked in ("category", "yes/no"):
         return Kind("category", form="text")
     if asked not in (None, "number"):
-        return _dated(column, [DateForm((asked,), first_year)])
+        return _dated(column, [DateForm((asked,), dates.first_year)])
     if asked is None:
         if column.different == 1 and not missing.any() and not (wanted and column.plain):
             return Kind("constant", f"{next(iter(column.counts))!r} in all rows")
-        if (given := _in_format(column, date_format, first_year)) is not None:
+        if (given := _in_format(column, dates)) is not None:
             return given
         if column.codes:
             note = f"column {column.name!r} holds codes with zeros in front, which are texts"
@@ -150,13 +141,12 @@ def kind_of(
     if asked == "number" or column.share() >= MOSTLY:
         form = column.form or NumberForm(".")
         return _with_strays(column, form.describe() if form.unit or form.decimal == "," else "numbers")
-    return _dates(column, date_format, first_year) or _texts(column, wanted=wanted)
+    return _dates(column, dates) or _texts(column, wanted=wanted)
 
 
-def kind_of_times(column: Column, *, date_format: str | None = None, first_year: int | None = None) -> Kind:
+def kind_of_times(column: Column, dates: DateHints) -> Kind:
     """Return whether a column without missing cells holds dates or numbers, whatever else they look like."""
-    kind = _in_format(column, date_format, first_year) or _dates(column, date_format, first_year)
-    if kind is not None:
+    if (kind := _in_format(column, dates) or _dates(column, dates)) is not None:
         return kind
     if column.share() < MOSTLY:
         rule = f"column {column.name!r} must hold dates such as 2024-05-31, weeks such as 2024-W22, or numbers"
@@ -167,22 +157,19 @@ def kind_of_times(column: Column, *, date_format: str | None = None, first_year:
 def kinds_of(
     columns: Mapping[str, Column],
     asked: Mapping[str, str] | None = None,
+    dates: DateHints = NO_HINTS,
     *,
-    date_format: str | None = None,
-    first_year: int | None = None,
     wanted: Collection[str] = (),
 ) -> dict[str, Kind]:
     """Return the kinds of all columns; `asked` has those that the user asks for, `wanted` the named features.
 
-    Where all columns are stored as numbers and booleans, without a missing value, they are numbers, also ids and
-    constants.
+    Where all columns are plain numbers without a missing value, they are numbers, also ids and constants.
     """
     asked = {name: kind for name, kind in (asked or {}).items() if name in columns}
     if all(column.plain for column in columns.values()) and set(asked.values()) <= {"number"}:
         return {name: _number(column, wanted=True) for name, column in columns.items()}
-    dates: dict[str, Any] = {"date_format": date_format, "first_year": first_year}
     named = set(wanted)
-    return {name: kind_of(column, asked.get(name), wanted=name in named, **dates) for name, column in columns.items()}
+    return {name: kind_of(column, asked.get(name), dates, wanted=name in named) for name, column in columns.items()}
 
 
 def _unclear(rule: str, *remedies: Remedy) -> Kind:
@@ -240,18 +227,18 @@ def _texts(column: Column, *, wanted: bool) -> Kind:
     return _unclear(f"{rule} {why}", _drop(column))
 
 
-def _in_format(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
-    """Return the kind of a column of which all cells are dates in a format; None for any other column."""
-    if date_format is None or column.plain:
+def _in_format(column: Column, dates: DateHints) -> Kind | None:
+    """Return the kind of a column of which all cells are dates in the given format; None for any other column."""
+    if dates.format is None or column.plain:
         return None
-    form = DateForm((date_format,), first_year)
+    form = DateForm((dates.format,), dates.first_year)
     return None if column.read_as(form).numbers is None else _dated(column, [form])
 
 
-def _dates(column: Column, date_format: str | None, first_year: int | None) -> Kind | None:
+def _dates(column: Column, dates: DateHints) -> Kind | None:
     """Return the kind of a column of dates, or the problem of one of mostly dates; None for any other column."""
-    forms = column.date_forms(first_year)
-    forms = [form for form in forms if date_format in form.formats] or forms
+    forms = column.date_forms(dates.first_year)
+    forms = [form for form in forms if dates.format in form.formats] or forms
     return _dated(column, forms) if forms else None
 
 

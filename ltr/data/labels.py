@@ -34,10 +34,6 @@ def labels_of(column: Column, positive: object = None, *, graded: bool = False) 
 
     `positive` is the value of the positives, None for numbers and pairs such as yes and no; if `graded`, labels may be
     whole numbers above 1.
-
-    Examples:
-        >>> labels_of(Column("ill", ["no", "yes", "no"])).values.tolist()
-        [0, 1, 0]
     """
     where, problems = f"column {column.name!r}", []
     if column.missing.any():

@@ -34,10 +34,7 @@ if TYPE_CHECKING:
 
 
 def gaussians(seed: int = 0, *, n: int = 1250) -> Dataset:
-    """Return two large clumps that a linear ranker follows, and two small ones that decide the top of the list.
-
-    Of a population of 6210 points `n` are drawn without replacement.
-    """
+    """Return n of 6210 points: two large clumps that a linear ranker follows, and two small ones at the top."""
     clumps = (
         (3000, 1, (0.0, 1.0), math.sqrt(0.5)),
         (3000, 0, (0.0, 0.0), math.sqrt(0.5)),
@@ -199,7 +196,7 @@ def _load_lists(
 
 
 def dataset_names() -> tuple[str, ...]:
-    """Return the names that `load` knows, generated data first."""
+    """Return the names that `load` knows."""
     return (*_GENERATED, *FILES, *_SKLEARN, *LISTS_BY_QUERY)
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ltr.checks import check_number
 from ltr.data.columns import Column, columns_of
 from ltr.data.dataset import checked_names
+from ltr.data.forms import DateHints
 from ltr.data.kinds import (
     FORMAT,
     RARE,
@@ -99,7 +100,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         columns = self._columns(X, reset=True)
         asked = dict(self.kinds or {}) if _framed(X) else dict.fromkeys(columns, "number")
         problems = [unknown("column", name, columns) for name in asked if name not in columns]
-        kinds = kinds_of(columns, asked, first_year=self.first_year)
+        kinds = kinds_of(columns, asked, DateHints(first_year=self.first_year))
         problems += [kind.problem for kind in kinds.values() if kind.problem is not None]
         if problems:
             raise TableError("X", problems)
@@ -142,8 +143,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return the features X of training rows, (n, d), with the mean labels that other rows give them.
 
-        Mean labels come from other groups where rows have groups, (n,), and from earlier rows where they have times,
-        (n,).
+        These are rows of other groups, (n,), and earlier ones where rows have times, (n,).
         """
         at, found = 0, X
         for one in self.encodings_:
@@ -181,14 +181,11 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return found
 
     def _columns(self, X: Any, *, reset: bool) -> dict[str, Column]:  # noqa: ANN401
-        """Return the columns of a table, and record their names in the fit."""
+        """Return the columns of a table; `reset` in the fit, before which arrays have no number of columns."""
         if _framed(X) and (reset or hasattr(self, "feature_names_in_")):
             columns = columns_of(X, decimal=self.decimal)
             if not columns or len(next(iter(columns.values()))) < 1:
                 raise ValueError(f"X must have at least 1 row and a column, got {len(columns)} columns")
-            if reset:
-                self.n_features_in_ = len(columns)
-                self.feature_names_in_ = np.array(list(columns), dtype=object)
             return columns
         array = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan", reset=reset)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(array.shape[1])])

@@ -124,10 +124,7 @@ def _short_edges(points: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def _are_groups(features: FloatArray, groups: IntArray) -> bool:
-    """Return whether groups are many, none of them large, and told apart by some column.
-
-    Such a column has fine values that differ between most groups and little within them.
-    """
+    """Return whether groups are many, none large, and some column has fine values that tell most of them apart."""
     _, firsts, sizes = np.unique(groups, return_index=True, return_counts=True)
     n = len(features)
     if len(sizes) < _FEWEST or sizes.max() > _LARGEST * n or n - len(sizes) < _SHARE * n:

@@ -5,11 +5,10 @@ are not given are 0. Blank lines and comments are skipped.
 
 * A feature is named after its index, ``f1``, ``f2``, ..., from 0 or 1 (as the smallest index of the file has it) to the
   largest index. If features are requested by name, those that the file does not have are 0.
-* Queries are given by the ``qid:`` of the lines (any texts, in any order), or by sizes in a file beside it
-  (`ltr.data.tables`).
+* Queries are given by the ``qid:`` of the lines (any texts), or by sizes in a file beside it (`ltr.data.tables`).
 * Without queries labels are 0 and 1, or libsvm's -1 and +1.
 
-Features become a dense matrix, into which the file is read piece by piece; one of more than 4 GB is rejected.
+The file is read piece by piece into a dense matrix of at most 4 GB.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from ltr.data.dataset import (
     checked_groups,
     checked_queries,
 )
-from ltr.data.forms import NumberForm
+from ltr.data.forms import DateHints, NumberForm
 from ltr.data.kinds import Kind, kind_of, kinds_of
 from ltr.data.labels import Labels, labels_of, outcomes_of, sizes_of, treatments_of
 from ltr.data.problems import Problem, Remedy, TableError, unknown
@@ -280,12 +280,12 @@ def _of_rows(given: GivenTable, roles: Roles, names: Sequence[str], found: list[
             OutcomeTimes.of(survival_labels(until, labels.values))
         except ValueError as error:
             found.append(Problem(f"columns {roles.time_to_event!r} and {roles.label!r}: {error}"))
-    dates: dict[str, Any] = {"date_format": roles.date_format, "first_year": roles.first_year}
     lists = None
     if queries is not None and (roles.group is not None or roles.time is not None):
         lists = checked_queries(queries, len(queries))[0]
     groups = read("group", lambda column: ids(column, checked_groups, lists))
-    times = read("time", lambda column: times_of(column, lists, **dates))
+    dates = DateHints(roles.date_format, roles.first_year)
+    times = read("time", lambda column: times_of(column, lists, dates))
     if kept is not None:
         queries, weights, groups = (None if one is None else one[kept] for one in (queries, weights, groups))
         times = None if times is None else times.take(kept)
@@ -326,7 +326,7 @@ def _kinds(candidates: Mapping[str, Column], roles: Roles) -> tuple[dict[str, Ki
     """Return what the columns are, and what is wrong with them."""
     asked = dict.fromkeys(roles.numbers, "number") | dict.fromkeys(roles.categories, "category")
     wanted: Collection[str] = roles.features or ()
-    kinds = kinds_of(candidates, asked, wanted=wanted, date_format=roles.date_format, first_year=roles.first_year)
+    kinds = kinds_of(candidates, asked, DateHints(roles.date_format, roles.first_year), wanted=wanted)
     found = []
     for kind in kinds.values():
         if kind.problem is not None:
@@ -434,18 +434,13 @@ def read_data(
 
 
 def read_rows(
-    path: TablePath,
-    features: Sequence[str],
-    *,
-    format: FormatName = "auto",  # noqa: A002
-    query: str | None = None,
-    dtype: DtypeName = "auto",
+    path: TablePath, features: Sequence[str], *, query: str | None = None, dtype: DtypeName = "auto"
 ) -> tuple[Features, NDArray[Any] | None]:
     """Return the features, (n, len(features)), and query ids (or None) of a file to predict on, as for `read_data`.
 
     A table must have all features, in a sparse file missing ones are 0.
     """
-    if format_of(path, format) == "table":
+    if format_of(path) == "table":
         given = open_table(path, ids=query, is_feature=set(features).__contains__)
         return features_of(given.columns, given.where, features), given.queries(query)
     return read_svmlight_rows(path, features, dtype=dtype)
@@ -468,8 +463,8 @@ def features_of(
 def _feature(where: str, name: str, values: Any, form: NumberForm | None) -> NDArray[Any]:  # noqa: ANN401 (a column)
     """Return a column as it is stored, or as float64, missing values as NaN."""
     column = values if isinstance(values, Column) else Column(name, values, form=form)
-    if (stored := column.stored) is not None:
-        return stored
+    if column.stored is not None:
+        return column.stored
     if column.form is not None and column.form.unit:
         column = column.read_as(NumberForm("."))
     kind = kind_of(column, "number")

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from ltr.checks import as_array
 from ltr.data.columns import Column
 from ltr.data.dataset import DataError, change_in_list
+from ltr.data.forms import NO_HINTS, DateHints
 from ltr.data.kinds import kind_of_times
 from ltr.data.problems import Problem, Remedy, in_row
 
@@ -88,16 +89,10 @@ class Times:
         return [names[number] for number in self.numbers]
 
 
-def times_of(
-    column: Column, lists: IntArray | None, *, date_format: str | None = None, first_year: int | None = None
-) -> Times:
+def times_of(column: Column, lists: IntArray | None, dates: DateHints = NO_HINTS) -> Times:
     """Return the times in a column, the same in all rows of a query; raise the `Problem` of another column.
 
     `lists` are the numbers of the queries; dates are read as in `ltr.data.kinds.kind_of`.
-
-    Examples:
-        >>> times_of(Column("week", ["2024-W10", "2024-W9"]), None).texts
-        ['2024-W10', '2024-W09']
     """
     missing = np.flatnonzero(column.missing)
     if len(missing):
@@ -105,7 +100,7 @@ def times_of(
         raise Problem(rule, (Remedy("fill them in, or take these rows out of the table"),))
     values = _periods(column)
     if values is None:
-        kind = kind_of_times(column, date_format=date_format, first_year=first_year)
+        kind = kind_of_times(column, dates)
         if kind.problem is not None:
             ways = [way for way in kind.problem.remedies if way.key in ("decimal", "date_format", "first_year")]
             change = Remedy("change it, or take such rows out of the table")
@@ -141,10 +136,6 @@ def checked_times(time: ArrayLike | None, n: int, lists: IntArray | None) -> Int
 
     Times are numbers, or dates as NumPy, pandas or Python have them; the rows of a list, by its number in `lists`, must
     be of one time.
-
-    Examples:
-        >>> checked_times(np.array(["2024-05-31", "2024-02-29", "2024-05-31"], dtype="datetime64[D]"), 3, None)
-        array([1, 0, 1])
     """
     if time is None:
         return None

@@ -55,6 +55,7 @@ def test_every_column_of_a_messy_table_is_understood(survey):
         "country": "constant",
     }
     assert kinds["person"].reason == "all 400 texts differ"
+    assert kinds_of({"town": Column("town", [f"t{k % 40}" for k in range(100)])})["town"].name == "category"
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,7 @@ def test_numbers_in_the_ways_of_several_countries(cells, numbers):
         (["05/31/2024 12:30", "06/01/2024"], ("%m/%d/%Y",)),
         (["05/31/2024 12:30 PM", "06/01/2024 12:00 am"], ("%m/%d/%Y",)),
         (["05/06/2024", "06/07/2024"], ("%d/%m/%Y", "%m/%d/%Y")),
+        (["May 31, 2024", "1 June 2024"], ("%d %B %Y",)),
         (["2024-02-30"], ()),
         (["2024"], ()),
         (["1.5.2"], ()),

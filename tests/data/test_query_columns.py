@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ltr.data import DataError, read_data, read_rows
+from ltr.data import DataError, Roles, read_data, read_raw_table, read_rows
 from ltr.data.dataset import checked_labels
 from tests.data.test_svmlight import written
 
@@ -78,3 +78,9 @@ def test_bad_columns_are_named(columns, options, message, tmp_path):
 def test_labels_come_as_whole_numbers(graded, y):
     labels = checked_labels(y, 3, graded=graded)
     assert (labels.dtype, labels.tolist()) == (np.int64, [int(v) for v in y])
+
+
+def test_grades_without_queries_name_the_column_that_could_hold_them():
+    frame = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "search": ["a", "b", "a", "b"], "y": [0, 2, 1, 0]})
+    way = read_raw_table(frame, Roles(label="y")).problems[0].remedies[0]
+    assert (way.key, way.value) == ("query", "search")

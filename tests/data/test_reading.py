@@ -339,6 +339,8 @@ def test_workbooks_are_read(folder):
     table = read_raw_table("t.xlsx", Roles(label="y", features=("x", "id", "since")))
     assert table.columns["x"].numbers.tolist()[::2] == [1.5, 3]
     assert (table.columns["id"].texts.tolist(), table.y.tolist()) == (["007", "008", "009"], [0, 1, 1])
+    frame.set_axis([1, 2, 3]).to_excel("v.xlsx")  # with row numbers
+    assert list(read_raw_table("v.xlsx", Roles()).columns) == ["id", "x", "since"]
     pd.DataFrame([["Churn in May", None], ["x", "y"], [1, 0], [2, 1]]).to_excel("u.xlsx", index=False, header=False)
     with pytest.raises(DataError, match="every column needs a name, got '' for column 2"):
         read_raw_table("u.xlsx", Roles(label="y"))

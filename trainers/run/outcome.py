@@ -22,6 +22,7 @@ from ltr.answer.page import number as spelt
 from ltr.data import DataError, TableError, format_of
 from ltr.data.columns import Column, text_of
 from ltr.data.dataset import checked_queries
+from ltr.data.forms import DateHints
 from ltr.data.kinds import notes_on
 from ltr.data.table_files import open_table
 from ltr.data.times import Times, times_of
@@ -117,9 +118,9 @@ class _Came:
             self.queries = checked_queries(self.ids, len(self.ids), f"column {query!r}")[0]
         self.times: Times | None = None
         if options.time in self.columns:
-            column, form, first_year = self.columns[str(options.time)], options.date_format, options.first_year
+            dates = DateHints(options.date_format, options.first_year)
             try:
-                self.times = times_of(column, self.queries, date_format=form, first_year=first_year)
+                self.times = times_of(self.columns[str(options.time)], self.queries, dates)
             except DataError as error:
                 raise DataError(f"{self.where}: {error}") from None
         own: Json = {"column": options.label, "positive": options.positive}
