@@ -98,7 +98,11 @@ class Labelled:
         chunk: int,
     ) -> None:
         rows = len(X)
-        self.labels = _checked_labels(y, rows)
+        self.labels = as_numbers("y", _plain(y)).copy()
+        if self.labels.shape != (rows,):
+            raise ValueError(f"y must have one label per row of X ({rows}), got shape {self.labels.shape}")
+        if not np.isfinite(self.labels).all():
+            raise ValueError(f"y must be finite, got {self.labels[~np.isfinite(self.labels)][0]}")
         self.ids = None if qid is None else _checked_ids(qid, rows)
         self.groups = None if self.ids is None else rows_of_lists(self.ids)
         if labels_agree(self.labels, self.ids):
@@ -214,15 +218,6 @@ def _one(
     if not value.requires_grad:
         return value, torch.zeros_like(leaf)
     return value.detach(), torch.autograd.grad(value, leaf)[0]
-
-
-def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
-    labels = as_numbers("y", _plain(y)).copy()
-    if labels.shape != (rows,):
-        raise ValueError(f"y must have one label per row of X ({rows}), got shape {labels.shape}")
-    if not np.isfinite(labels).all():
-        raise ValueError(f"y must be finite, got {labels[~np.isfinite(labels)][0]}")
-    return labels
 
 
 def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:

@@ -39,7 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -235,7 +235,7 @@ class Band(PairFunction):
 
     def plan(self, two: TwoClasses) -> Plan:
         """Sort the keys of both classes."""
-        return _Keys(self, _sorted(two.scores - 1.0, two.upper, self.half), _sorted(two.scores, two.lower, self.half))
+        return _Keys(self, two)
 
 
 @dataclass(frozen=True)
@@ -259,17 +259,15 @@ class Huber(PairFunction):
         return _Sum(HINGE.plan(two), self.rest.plan(two))
 
 
-@dataclass(frozen=True, eq=False)
 class _Sum(Plan):
-    one: Plan
-    other: Plan
+    def __init__(self, *plans: Plan) -> None:
+        self.one, self.other = plans
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         return self.one.apply(charges, order, up) + self.other.apply(charges, order, up)
 
 
-@dataclass(frozen=True, eq=False)
-class _Class:
+class _Class(NamedTuple):
     """The keys of a class in units of h, ascending, infinite where the item is of another class."""
 
     keys: Tensor
@@ -277,16 +275,13 @@ class _Class:
     real: Tensor
 
 
-def _sorted(keys: Tensor, weight: Tensor, half: float) -> _Class:
-    keys, order = (keys / half).masked_fill(weight <= 0, torch.inf).sort(dim=-1)
-    return _Class(keys, order, keys < torch.inf)
-
-
-@dataclass(frozen=True, eq=False)
 class _Keys(Plan):
-    band: Band
-    upper: _Class
-    lower: _Class
+    def __init__(self, band: Band, two: TwoClasses) -> None:
+        self.band, classes = band, []
+        for keys, weight in ((two.scores - 1.0, two.upper), (two.scores, two.lower)):
+            keys, order = (keys / band.half).masked_fill(weight <= 0, torch.inf).sort(dim=-1)
+            classes.append(_Class(keys, order, keys < torch.inf))
+        self.upper, self.lower = classes
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Return, for every key of one class, the sum over keys of the other class within reach."""
