@@ -169,9 +169,8 @@ class Fit:
         self._evaluations = 0
         self._halved: list[int] = []  # steps after which the learning rate was halved
         if isinstance(loss, PairwiseLoss) and loss.function is HINGE and self.options.optimizer == "lbfgs":
-            labelled, like = self._objective.labelled, self._objective.parameters[0]
-            weights = labelled.weight, labelled.list_weight
-            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)
+            of, like = self._objective, self._objective.parameters[0].detach()
+            self._smoothed = smoothed_hinge(loss, of.labels, of.groups, like, of.weight, of.list_weight)
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
@@ -198,7 +197,7 @@ class Fit:
     @property
     def weighted(self) -> bool:
         """Whether the observations have weights."""
-        return self._objective.labelled.weight is not None
+        return self._objective.weight is not None
 
     @property
     def converged(self) -> bool:
@@ -384,12 +383,12 @@ class Fit:
         return step
 
     def _batches(self, generator: np.random.Generator) -> Sequence[NDArray[np.int64] | None]:
-        size, labelled = self.options.batch_size, self._objective.labelled
+        size, groups = self.options.batch_size, self._objective.groups
         if size is None:
             return [None]
-        if labelled.groups is None:
-            return item_batches(labelled.labels, size, generator)
-        return list_batches(labelled.groups, size, generator)
+        if groups is None:
+            return item_batches(self._objective.labels, size, generator)
+        return list_batches(groups, size, generator)
 
     def _report(self, start: float) -> tuple[Step, float, float]:
         """Return the step just done, the objective that the optimiser sees, and the slack between the two."""
