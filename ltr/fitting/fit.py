@@ -216,11 +216,10 @@ class Fit:
     def validated(self) -> NDArray[np.float64]:
         """Return the statistic of each list held out, NaN where undefined, for the current parameters."""
         assert self._validation is not None
-        return self._validation.values(self._scores_held())
+        return self._validation.values(self._scores_held(self._validation))
 
-    def _scores_held(self) -> NDArray[np.float64]:
-        assert self._validation is not None
-        rows, ids = self._validation.X, self._validation.qid
+    def _scores_held(self, held: Validation) -> NDArray[np.float64]:
+        rows, ids = held.X, held.qid
         assert isinstance(rows, Rows)
         found = np.zeros(len(rows))
         with torch.no_grad():
@@ -228,6 +227,9 @@ class Fit:
                 scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
                 found[some] = scores.double().cpu().numpy()
         return found
+
+    def _validated(self) -> float | None:
+        return None if self._validation is None else self._validation.mean(self._scores_held(self._validation))
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
@@ -425,11 +427,6 @@ class Fit:
             tolerance_change=0.0,
             line_search_fn="strong_wolfe",
         )
-
-    def _validated(self) -> float | None:
-        if self._validation is None:
-            return None
-        return self._validation.mean(self._scores_held())
 
     def _not_finite(self, objective: float) -> FloatingPointError:
         options = self.options

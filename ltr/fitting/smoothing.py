@@ -1,34 +1,33 @@
-r"""A smooth version of the pairwise hinge loss, and how far its solution is from the optimum of the hinge.
+"""A smooth version of the pairwise hinge loss, and how far its solution is from the optimum of the hinge.
 
-With ``u = 1 - (s_i - s_k)`` the hinge of a comparable pair is ``max(0, u) = max over 0 <= α <= 1 of α u``. For a
-width mu > 0 and multipliers a in [0, 1], one for each pair, let
+With ``u = 1 - (s_i - s_k)`` the hinge of a comparable pair is ``max(0, u) = max over 0 <= α <= 1 of α u``. For a width
+mu > 0 and multipliers a in [0, 1], one for each pair, let
 
     h(u; a) = max over 0 <= α <= 1 of  α u - (mu / 2) (α - a)²,    α* = a + u / mu  clipped to [0, 1],
 
 continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <= max(0, u)``.
 
-*Certificate.* Let F be the mean hinge of a linear scorer plus ``(l2/2) ||w||²``, H the same with h. Whatever w, the
-α* of all pairs are a feasible point of the dual of F. The dual's value there gives
+*Certificate.* Let F be the mean hinge of a linear scorer plus ``(l2/2) ||w||²``, H the same with h. Whatever w, the α*
+of all pairs are a feasible point of the dual of F. The dual's value there gives
 
     F(w) - min F  <=  slack + ||∇H(w)||² / (2 l2),     slack = mean over pairs of  max(0, u) - α* u  >=  0.
 
 *Few pairs* (`SmoothedHinge`). Making the solution's α* the next a, and solving again, is the proximal point method on
 the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps the problem well
-conditioned, where smoothing alone would need a width of the order of the accuracy. It keeps a multiplier per pair.
+conditioned.
 
-*Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, up to a constant, the Huberised hinge,
+*Many pairs* (`HuberHinge`) leave no room for multipliers. With ``a = 1/2`` h is, up to a constant, the Huberised hinge,
 
     h(u; 1/2) + mu/8  =  max(0, u) + (mu/8) max(0, 1 - 2 |u| / mu)²,
 
 whose two terms have near-linear sums: `ltr.losses.functions.HINGE` and a `Band`. Only pairs with ``|u| < mu/2`` have
-slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu lies there, so that the slack falls with mu², and widths
-of 1e-3 or 1e-4 close the gap.
+slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu lies there, so that the slack falls with mu².
 
 *Bands.* With ``v = u / h``, a band is one quadratic of v in (-1, 0), another in [0, 1), and 0 elsewhere. Measured in
 units of h, the keys ``s_i - 1`` of upper items and ``s_k`` of lower ones differ by v. Keys are sorted and cut into
-cells of length 1. The keys within reach of one key are then four ranges, each within a cell: on either side of it the
-rest of its own cell and a part of the next one. Sums over a range of powers of the place *in the cell* are differences
-of running sums, and stay accurate however narrow the band is: O(n log n).
+cells of length 1. The keys within reach of one key are then four ranges, each within a cell. Sums over a range of
+powers of the place *in the cell* are differences of running sums, and stay accurate however narrow the band is: O(n log
+n).
 
 Sources: Nesterov, *Smooth minimization of non-smooth functions* (2005); Rockafellar, *Augmented Lagrangians and
 applications of the proximal point algorithm in convex programming* (1976).

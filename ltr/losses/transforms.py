@@ -125,8 +125,8 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
     """Return scores for sums of a function that is 0 from differences of about `reach` on, (lists, items).
 
     Outliers without a loss are moved closer, and items of neither class take the score of another. Also return the
-    score of smallest size, from which to measure the others, (lists, 1), and a power of 2 by which to divide scores so
-    that no sum leaves the floating point range, 1 for all but huge scores, (lists, 1).
+    score of smallest size, from which to measure the others, and a power of 2 by which to divide scores so that no sum
+    leaves the floating point range, 1 for all but huge scores, both (lists, 1).
     """
     if not two.scores.shape[-1]:
         nothing = two.scores.sum(-1, keepdim=True)

@@ -193,8 +193,7 @@ def rank_lists(
 ) -> RankedLists:
     """Check the inputs of a metric, those of `ltr.metrics.ListOptions`, and sort its lists.
 
-    Raises:
-        TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
+    Raises TypeError or ValueError for inputs that `ltr.lists.as_lists` rejects, and a negative label.
 
     Examples:
         >>> ranked = rank_lists(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([0, 2, 1, 0]))

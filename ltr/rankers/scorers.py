@@ -227,8 +227,7 @@ class Standardize(nn.Module):
             return doubles(features[piece if rows is None else rows[piece]])
 
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        for piece in pieces(n):
-            values = part(piece)
+        for values in map(part, pieces(n)):
             low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         size = np.maximum(np.abs(low), np.abs(high))
