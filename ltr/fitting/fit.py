@@ -1,4 +1,4 @@
-r"""Fitting a scorer: full-batch L-BFGS or mini-batch Adam, one step at a time, resumable.
+"""Fitting a scorer: full-batch L-BFGS or mini-batch Adam, one step at a time, resumable.
 
 The objective is ``loss(f(X), y) + (l2/2) ||weights||²``, biases not penalised. With l2 > 0 and a convex loss of a
 linear scorer it is l2-strongly convex in the weights, so that
@@ -11,9 +11,6 @@ pointwise loss, whose bias is free, the gap is an estimate.
 *Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. It is given a sequence of smooth
 losses instead (`ltr.fitting.smoothing`) until the gap of the true hinge, with its slack to the smooth one, closes.
 Logged objectives and losses are always those of the true loss.
-
-*Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
-that many rows at a time are on the device.
 """
 
 from __future__ import annotations

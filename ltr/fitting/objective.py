@@ -1,11 +1,8 @@
 """The objective of a fit: the loss of a scorer on labelled observations plus an L2 penalty.
 
-The loss of a list depends on all of its scores, so rows have no losses of their own that could be computed chunk by
-chunk. But scores are only one number per row. So every evaluation has three parts:
-
-1. the scores, chunk by chunk;
-2. the loss of all scores and its derivative by each of them, near-linear in their number;
-3. the derivatives by the parameters, chunk by chunk, from those by the scores.
+The loss of a list depends on all of its scores, but scores are only one number per row. So every evaluation has three
+parts: the scores, chunk by chunk; the loss of all scores and its derivative by each of them; and the derivatives by the
+parameters, chunk by chunk, from those by the scores.
 """
 
 from __future__ import annotations

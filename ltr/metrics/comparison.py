@@ -68,10 +68,9 @@ class Comparison:
     """Two rankers on the same lists.
 
     Attributes:
-        mean_a, mean_b: means of the rankers' values.
-        difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
-            decides, for each list, which value belongs to which ranker. It assumes nothing else.
+        mean_a, mean_b: means of the rankers' values. difference: ``mean_a - mean_b`` with its bootstrap interval. p: p
+        value of the paired randomisation test: how often the difference is at least as far from 0 when a coin decides,
+            for each list, which value belongs to which ranker.
         wins, ties, losses: numbers of lists on which the first ranker's value is larger, equal, and smaller.
     """
 

@@ -8,13 +8,12 @@ b[position] of each position, every treatment of ties gives each item a weight:
 * ``average``: the mean weight of its tie group, which is the expectation over a random order of ties;
 * ``subrank``: that of the last position of its tie group, so it beats only items with a lower score.
 
-Items of label 0 matter only for the positions they take. So only relevant items are kept, those with a label above 0,
-each with its position and the first and last position of its tie group.
+Only relevant items are kept, those with a label above 0, each with its position and those of the ends of its tie group.
 
-*Sorting.* The items of all lists are sorted at once: list, score and label of an item are packed into one integer, its
-key, and the keys are sorted by value, so no permutation is computed. Scores keep their order exactly: a float32 is its
-32 bits, a float64 its 64 bits minus the range around zero in which there is no score. If that leaves too few bits for
-list and label, scores are first replaced by their ranks. All of it is done on the CPU.
+*Sorting.* List, score and label of each item are packed into one integer, its key, and the keys of all lists are sorted
+at once, on the CPU. Scores keep their order exactly: a float32 is its 32 bits, a float64 its 64 bits minus the range
+around zero in which there is no score. If that leaves too few bits for list and label, scores are first replaced by
+their ranks.
 """
 
 from __future__ import annotations

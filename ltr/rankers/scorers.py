@@ -259,8 +259,8 @@ class Quantiles(nn.Module):
     """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
 
     A value becomes the normal quantile of the share of observations below it, half of those equal to it included; then
-    the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
-    largest value. A constant column becomes 0.
+    the column is standardised. It is linear between at most so many `knots`, and constant beyond them; a constant
+    column is 0.
 
     Examples:
         >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])
