@@ -32,7 +32,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -97,26 +97,21 @@ class _Transform(torch.autograd.Function):
         return plan.apply(charges, order, up)
 
     @staticmethod
-    def setup_context(
-        ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Tensor, Plan, int, bool], output: Tensor
-    ) -> None:
-        scores, charges, plan, order, up = inputs
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Plan, int, bool], output: Tensor) -> None:  # noqa: ANN401
+        scores, charges, *ctx.what = inputs
         ctx.save_for_backward(scores, charges)
-        ctx.what = plan, order, up  # type: ignore[attr-defined]
 
     @staticmethod
-    def backward(
-        ctx: torch.autograd.function.FunctionCtx, grad: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        scores, charges = ctx.saved_tensors  # type: ignore[attr-defined]
-        plan, order, up = ctx.what  # type: ignore[attr-defined]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        scores, charges = ctx.saved_tensors
+        plan, order, up = ctx.what
         to_scores, to_charges = None, None
-        if ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
+        if ctx.needs_input_grad[0]:
             # a source and a target enter through their difference, with opposite signs
             own = grad * _transform(scores, charges, plan, order + 1, up)
             other = charges * _transform(scores, grad, plan, order + 1, not up)
             to_scores = other - own if up else own - other
-        if ctx.needs_input_grad[1]:  # type: ignore[attr-defined]
+        if ctx.needs_input_grad[1]:
             to_charges = _transform(scores, grad, plan, order, not up)
         return to_scores, to_charges, None, None, None
 
@@ -192,7 +187,8 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 # --- smooth functions --------------------------------------------------------------------------------------------
 
 
-class _Items(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Items:
     index: Tensor  # in the flattened lists, (n,)
     bin: Tensor  # of each item, (n,)
     place: Tensor  # in its bin, -1 to 1, (n,)

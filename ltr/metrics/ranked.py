@@ -333,8 +333,8 @@ def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, int, int, int]:
 def _packed(scores: tuple[Tensor, int, int, int], number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
     """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
     keys = torch.empty_like(number)
-    values, *by = scores
-    pack_keys(values.numpy(), labels.numpy(), number.numpy(), *by, label_bits, keys.numpy())
+    values, highest, gap, bits = scores
+    pack_keys(values.numpy(), labels.numpy(), number.numpy(), highest, gap, bits, label_bits, keys.numpy())
     return keys
 
 
