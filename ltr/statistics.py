@@ -385,10 +385,9 @@ class RankStatistic:
             raise ValueError(f"statistic {self} is one of {what}: a card maximises it (CardRanker, ltr card)")
         if not self.kind.linear:
             cut = "" if self.cutoff is None else f"@{self.cutoff}"
-            raise ValueError(
-                f"statistic {self}: average precision is no sum of weights of ranks, so it can be reported but not "
-                f"maximised: nearest are 'dcg{cut}' and, for the hits among the first rows, 'hits{cut or '@50'}'"
-            )
+            why = "average precision is no sum of weights of ranks, so it can be reported but not maximised"
+            near = f"nearest are 'dcg{cut}' and, for the hits among the first rows, 'hits{cut or '@50'}'"
+            raise ValueError(f"statistic {self}: {why}: {near}")
 
     def is_constant(self, n: int) -> bool:
         """Return whether every order of a list of n has the same value: its hits are counted in all of it."""
@@ -450,11 +449,11 @@ class RankStatistic:
         if outside.any():
             raise ValueError(f"ranks must be integers from 1 to {n}, got {float(rank[outside][0]):g}")
         scale, shift = self.affine(rank.size, n - rank.size)
-        if weights is None:  # the terms depend on the positives above, too
+        if weights is not None:
+            terms = weights[rank.astype(np.int64) - 1]
+        else:  # the terms depend on the positives above, too
             position = n - np.sort(rank)[::-1]
             terms = np.asarray(self.kind.function(position, *self.numbers))[position < (self.cutoff or n)]
-        else:
-            terms = weights[rank.astype(np.int64) - 1]
         return float(scale * math.fsum(terms) + shift)
 
     def best(self, n: int, n_pos: int) -> float:
@@ -465,9 +464,8 @@ class RankStatistic:
 
     def __str__(self) -> str:
         kind = self.kind
-        if kind.takes_numbers:
-            arguments = [_text(number) for number in self.numbers]
-        else:
+        arguments = [_text(number) for number in self.numbers]
+        if not kind.takes_numbers:
             given = zip(kind.defaults.items(), self.numbers, strict=True)
             arguments = [f"{key}={_text(v)}" for (key, default), v in given if kind.shows_defaults or v != default]
         inside = f"({','.join(arguments)})" if arguments else ""
@@ -518,6 +516,4 @@ def _number(text: str, whole: str) -> float:
 
 def _text(value: float) -> str:
     """Return the shortest text that reads back as the same float, integers without a point."""
-    if value == math.e:
-        return "e"
-    return repr(float(value)).removesuffix(".0")
+    return "e" if value == math.e else repr(float(value)).removesuffix(".0")

@@ -1,9 +1,8 @@
 """What torch does with a tensor and does not say publicly: the only place that asks torch's private names.
 
 Compiled kernels read the numbers of a tensor, which a transform of ``torch.func`` hides from them. If a version of
-torch lacks a name, the answer is the careful one: operations of torch in place of kernels, slower and never wrong.
-The other private name that the package knows is ``GOMP_parallel``, OpenMP's start of threads, in
-`ltr/native/workers.cpp`.
+torch lacks a name, the answer is the careful one: operations of torch in place of kernels, slower and never wrong. The
+other private name that the package knows is ``GOMP_parallel``, OpenMP's start of threads, in `ltr/native/workers.cpp`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from ltr.gbdt import LONGEST_STEP, metric, objective
 from ltr.lists import as_lists
 from ltr.losses import PairwiseLoss, parse_loss
 from ltr.losses.derivatives import derivatives
+from ltr.losses.operators import Given
 from ltr.metrics import ndcg
 
 # the losses, and whether their curvature is the second derivative to the last digit
@@ -63,9 +64,9 @@ def test_derivatives_are_those_of_automatic_differentiation(name, weighted, seed
     scores, labels, weight, qid = items(name, seed=seed)
     weight = weight if weighted else None
     slopes, curvatures = derivatives(loss, scores, labels, qid, weight=weight)
-    known = (labels, None, weight, None)
+    known = Given(labels, None, weight, None)
     expected, hessian = (
-        form(lambda s: loss.in_torch(s, *known, reduction="sum"), scores)
+        form(lambda s: loss.in_torch(s, known, "sum"), scores)
         for form in (torch.autograd.functional.jacobian, torch.autograd.functional.hessian)
     )
     torch.testing.assert_close(slopes, expected, rtol=1e-9, atol=1e-12)

@@ -1,18 +1,16 @@
-r"""Certified optima of the convex losses for a linear scorer.
+"""Certified optima of the convex losses for a linear scorer.
 
 The objective is the one that training minimises, with the features as given:
 
     loss(X w + b, y) + l2/2 ||w||^2,      labels 0 and 1, the loss with ``pairs="mean"``,
 
 where b is 0 except for the pointwise logistic loss, whose bias is free and not penalised. Any optimum comes with a
-lower bound from duality (`ltr.convex.newton`), so that no solver needs to be trusted: Newton's method, and Clarabel
-for the hinge, only propose weights.
+lower bound from duality (`ltr.convex.newton`), so that no solver needs to be trusted: Newton's method, and Clarabel for
+the hinge, only propose weights.
 
 The hinge's optimum is a quadratic program (a linear one without a penalty). Newton's method on smoothed hinges of
-falling width finds the pairs near the kink at 1. All others stay on their side of it and enter as a linear term, so the
-program is left with few pairs.
-
-Internally, features are centred (if a bias or a difference absorbs it) and scaled to unit standard deviation.
+falling width finds the pairs near the kink at 1. All others stay on their side of it and enter as a linear term.
+Features are centred (if a bias or a difference absorbs it) and scaled to unit standard deviation.
 """
 
 from __future__ import annotations

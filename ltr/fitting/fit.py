@@ -1,4 +1,4 @@
-r"""Fitting a scorer: full-batch L-BFGS or mini-batch Adam, one step at a time, resumable.
+"""Fitting a scorer: full-batch L-BFGS or mini-batch Adam, one step at a time, resumable.
 
 The objective is ``loss(f(X), y) + (l2/2) ||weights||²``, biases not penalised. With l2 > 0 and a convex loss of a
 linear scorer it is l2-strongly convex in the weights, so that
@@ -11,9 +11,6 @@ pointwise loss, whose bias is free, the gap is an estimate.
 *Hinge.* The pairwise hinge loss has kinks at which L-BFGS stalls short of the optimum. It is given a sequence of smooth
 losses instead (`ltr.fitting.smoothing`) until the gap of the true hinge, with its slack to the smooth one, closes.
 Logged objectives and losses are always those of the true loss.
-
-*Many rows.* With `FitOptions.chunk_rows` features stay where they are, in memory or in a memory-mapped file, and only
-that many rows at a time are on the device.
 """
 
 from __future__ import annotations
@@ -169,9 +166,8 @@ class Fit:
         self._evaluations = 0
         self._halved: list[int] = []  # steps after which the learning rate was halved
         if isinstance(loss, PairwiseLoss) and loss.function is HINGE and self.options.optimizer == "lbfgs":
-            labelled, like = self._objective.labelled, self._objective.parameters[0]
-            weights = labelled.weight, labelled.list_weight
-            self._smoothed = smoothed_hinge(loss, labelled.labels, labelled.groups, like.detach(), *weights)
+            of, like = self._objective, self._objective.parameters[0].detach()
+            self._smoothed = smoothed_hinge(loss, of.labels, of.groups, like, of.weight, of.list_weight)
         self._optimizer = self._new_optimizer()
         scorer.eval()
         objective, _ = self._objective.measure()
@@ -198,7 +194,7 @@ class Fit:
     @property
     def weighted(self) -> bool:
         """Whether the observations have weights."""
-        return self._objective.labelled.weight is not None
+        return self._objective.weight is not None
 
     @property
     def converged(self) -> bool:
@@ -217,11 +213,10 @@ class Fit:
     def validated(self) -> NDArray[np.float64]:
         """Return the statistic of each list held out, NaN where undefined, for the current parameters."""
         assert self._validation is not None
-        return self._validation.values(self._scores_held())
+        return self._validation.values(self._scores_held(self._validation))
 
-    def _scores_held(self) -> NDArray[np.float64]:
-        assert self._validation is not None
-        rows, ids = self._validation.X, self._validation.qid
+    def _scores_held(self, held: Validation) -> NDArray[np.float64]:
+        rows, ids = held.X, held.qid
         assert isinstance(rows, Rows)
         found = np.zeros(len(rows))
         with torch.no_grad():
@@ -229,6 +224,9 @@ class Fit:
                 scores = score_rows(self.scorer, rows.take(some), None if ids is None else ids[some])
                 found[some] = scores.double().cpu().numpy()
         return found
+
+    def _validated(self) -> float | None:
+        return None if self._validation is None else self._validation.mean(self._scores_held(self._validation))
 
     def load_best(self) -> None:
         """Load the best parameters so far into the scorer."""
@@ -384,12 +382,12 @@ class Fit:
         return step
 
     def _batches(self, generator: np.random.Generator) -> Sequence[NDArray[np.int64] | None]:
-        size, labelled = self.options.batch_size, self._objective.labelled
+        size, groups = self.options.batch_size, self._objective.groups
         if size is None:
             return [None]
-        if labelled.groups is None:
-            return item_batches(labelled.labels, size, generator)
-        return list_batches(labelled.groups, size, generator)
+        if groups is None:
+            return item_batches(self._objective.labels, size, generator)
+        return list_batches(groups, size, generator)
 
     def _report(self, start: float) -> tuple[Step, float, float]:
         """Return the step just done, the objective that the optimiser sees, and the slack between the two."""
@@ -426,11 +424,6 @@ class Fit:
             tolerance_change=0.0,
             line_search_fn="strong_wolfe",
         )
-
-    def _validated(self) -> float | None:
-        if self._validation is None:
-            return None
-        return self._validation.mean(self._scores_held())
 
     def _not_finite(self, objective: float) -> FloatingPointError:
         options = self.options

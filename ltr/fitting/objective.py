@@ -1,17 +1,14 @@
 """The objective of a fit: the loss of a scorer on labelled observations plus an L2 penalty.
 
-The loss of a list depends on all of its scores, so rows have no losses of their own that could be computed chunk by
-chunk. But scores are only one number per row. So every evaluation has three parts:
-
-1. the scores, chunk by chunk;
-2. the loss of all scores and its derivative by each of them, near-linear in their number;
-3. the derivatives by the parameters, chunk by chunk, from those by the scores.
+The loss of a list depends on all of its scores, but scores are only one number per row. So every evaluation has three
+parts: the scores, chunk by chunk; the loss of all scores and its derivative by each of them; and the derivatives by the
+parameters, chunk by chunk, from those by the scores.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +16,14 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.checks import PIECE
-from ltr.fitting.observations import Labelled, Rows, lists_in_blocks, rows_of_lists
+from ltr.checks import PIECE, as_array, as_numbers
+from ltr.data.dataset import checked_weights, labels_agree
+from ltr.fitting.observations import Rows, lists_in_blocks, plain, rows_of_lists
 from ltr.fitting.options import FitOptions
 from ltr.fitting.scoring import SeededDropout, draws_by_torch, score_rows, scores_lists, seed_random
-from ltr.fitting.smoothing import Smoothing
+from ltr.fitting.smoothing import HuberHinge, Smoothing
+from ltr.lists import numbered, weights_by_row
+from ltr.losses.contract import RankingLoss
 
 _CHUNK = 1 << 14  # rows per chunk unless the user asks for fewer; large enough to make the overhead of calls small
 
@@ -43,7 +43,12 @@ class Objective:
     """``loss(f(X), y) + (l2/2) ||weights||²`` as a function of the scorer's parameters.
 
     The arguments are those of `ltr.fitting.Fit`. The penalty covers every trainable parameter except those whose name
-    ends in ``bias``. `labelled` has the labels and lists of the observations.
+    ends in ``bias``.
+
+    The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk_rows`. Weights of rows weigh
+    the lists and the rows in each, as `ltr.lists` says. The mean over some lists is then ``sum of V_q L_q / (number of
+    these lists * mean of V_q over all lists)``, which for all lists is the weighted mean, and for those of a mini-batch
+    estimates it without bias. A loss of an unknown kind gets the weights of rows as they are.
     """
 
     def __init__(
@@ -72,9 +77,44 @@ class Objective:
         if not isinstance(X, Rows):
             X = Rows(X, dtype=dtype, device=device, resident=self._keep_graphs)
         self._X, self.rows = X, len(X)
-        self.labelled = Labelled(X, y, qid, weight, dtype=dtype, device=device, chunk=self._chunk)
+        self._set_labels(y, qid, weight)
         self._scored: tuple[Tensor, Tensor] | None = None
         self._evaluated: tuple[Smoothing | None, Tensor, Evaluation, list[Tensor]] | None = None
+
+    def _set_labels(self, y: ArrayLike, qid: ArrayLike | None, weight: ArrayLike | None) -> None:
+        """Set the labels, the lists and the weights of the rows and of their lists, as numbers and on the device."""
+        dtype, device = self.parameters[0].dtype, self._device
+        self.labels = as_numbers("y", plain(y)).copy()
+        if self.labels.shape != (self.rows,):
+            raise ValueError(f"y must have one label per row of X ({self.rows}), got shape {self.labels.shape}")
+        if not np.isfinite(self.labels).all():
+            raise ValueError(f"y must be finite, got {self.labels[~np.isfinite(self.labels)][0]}")
+        self.ids = None
+        if qid is not None:
+            ids = as_array("qid", plain(qid))
+            if not np.issubdtype(ids.dtype, np.integer):
+                raise ValueError(f"qid must be integers, got {ids.dtype}")
+            if ids.shape != (self.rows,):
+                raise ValueError(f"qid must have one id per row of X ({self.rows}), got shape {ids.shape}")
+            self.ids = ids.astype(np.int64)
+        self.groups = None if self.ids is None else rows_of_lists(self.ids)
+        if labels_agree(self.labels, self.ids):
+            if self.ids is None:
+                raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
+            raise ValueError("y must hold two different labels in at least one list of qid, got none")
+        self.weight = None if weight is None else checked_weights(weight, self.rows, "weight")
+        self._y = torch.from_numpy(self.labels).to(device, dtype)
+        self._rows_weight = None if self.weight is None else torch.from_numpy(self.weight).to(device, dtype)
+        self._weight, self._list_weight, self._mean_weight = self._rows_weight, None, 1.0
+        self.list_weight: NDArray[np.float64] | None = None
+        if self.weight is not None and self.ids is not None:
+            self.list_weight, relative = weights_by_row(self.weight, self.ids, self.labels)
+            self._weight = None if relative is None else torch.from_numpy(relative).to(device, dtype)
+            self._mean_weight = float(self.list_weight[np.unique(self.ids, return_index=True)[1]].mean())
+            self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
+        self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
+        if self.groups is not None:
+            self._blocks = lists_in_blocks(self.groups, self._chunk)
 
     def evaluate(self, smoothed: Smoothing | None = None) -> Evaluation:
         """Return the objective on all rows, of a smoothed loss if given, and leave its gradient in ``grad``.
@@ -103,16 +143,16 @@ class Objective:
 
     def measure(self) -> tuple[float, float]:
         """Return objective and loss on all rows, without a gradient."""
-        value, _ = self.labelled.loss(self.loss, self.scores(), derive=False)
+        value, _ = self._loss_of(self.loss, self.scores(), derive=False)
         return float(self._with_penalty(value)), float(value)
 
     def slack(self, smoothed: Smoothing) -> float:
         """Return the slack of a smoothed loss at the current scores."""
-        return float(self.labelled.loss(smoothed.slack, self.scores(), derive=False)[0])
+        return float(self._loss_of(smoothed.slack, self.scores(), derive=False)[0])
 
     def slope(self) -> float:
         """Return the Euclidean norm of the gradient of the loss with respect to the current scores."""
-        return float(self.labelled.loss(self.loss, self.scores(), derive=True)[1].norm())
+        return float(self._loss_of(self.loss, self.scores(), derive=True)[1].norm())
 
     def scores(self) -> Tensor:
         """Return the current scores of all rows."""
@@ -134,7 +174,7 @@ class Objective:
         """Return the objective, the loss, the gradient of the objective, and the scores."""
         with torch.set_grad_enabled(self._keep_graphs):
             scores, graphs = self._score(rows, seed, self._chunk)
-        value, slopes = self.labelled.loss(loss, scores, rows, derive=True)
+        value, slopes = self._loss_of(loss, scores, rows, derive=True)
         sizes = [p.numel() for p in self.parameters]
         sums = scores.new_zeros(sum(sizes))
         for at, chunk in enumerate(self._chunks(rows, self._chunk)):
@@ -164,7 +204,7 @@ class Objective:
 
     def _score_chunk(self, chunk: _Places, rows: IntArray | None, seed: tuple[int, ...] | None) -> Tensor:
         at = chunk if rows is None else rows[chunk]
-        features, ids = self._X.take(at), self.labelled.ids
+        features, ids = self._X.take(at), self.ids
         dropout: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
         if seed is not None:
             of_chunk = (*seed, chunk.start if isinstance(chunk, slice) else int(chunk[0]))
@@ -180,7 +220,7 @@ class Objective:
         """Yield chunks of all rows or of some, by their places among these; those of a scorer of lists are lists."""
         count = self.rows if rows is None else len(rows)
         if scores_lists(self.scorer):
-            ids = self.labelled.ids
+            ids = self.ids
             ids = np.zeros(count, dtype=np.int64) if ids is None else ids if rows is None else ids[rows]
             yield from (members for members, _ in lists_in_blocks(rows_of_lists(ids), size))
         else:
@@ -194,5 +234,65 @@ class Objective:
         for parameter, grad in zip(self.parameters, gradient, strict=True):
             parameter.grad = grad.clone()
 
+    def _loss_of(
+        self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
+
+        The loss is called as ``loss(scores, labels)``, with ``qid=``, ``weight=`` and ``list_weight=`` if there are
+        any. `rows` has whole lists.
+        """
+        if not bool(torch.isfinite(scores).all()):
+            # losses reject such scores; the caller decides how to handle a point out of range
+            return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
+        owner = getattr(loss, "__self__", loss)  # a method of a loss is reduced as the loss is
+        reduction = owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
+        given = {"qid": self._qid, "weight": self._weight, "list_weight": self._list_weight}
+        if reduction is None:
+            given = {"qid": self._qid, "weight": self._rows_weight}
+        of_rows = {name: values for name, values in given.items() if values is not None}
+        y = self._y
+        if rows is not None:
+            index = torch.from_numpy(rows).to(self._device)
+            y, of_rows = y[index], {name: values[index] for name, values in of_rows.items()}
+        if self.groups is None or self.ids is None or reduction is None:
+            return _one(loss, scores, y, of_rows, derive=derive)
+        if rows is None:
+            lists, blocks = len(self.groups), self._blocks
+        else:
+            lists = len(np.unique(self.ids[rows]))
+            blocks = [(np.arange(len(rows)), lists)]
+        if len(blocks) == 1 and self._list_weight is None:
+            return _one(loss, scores, y, of_rows, derive=derive)
+        total, slopes = scores.new_zeros(()), torch.zeros_like(scores)
+        for members, count in blocks:
+            at = torch.from_numpy(members).to(self._device)
+            part = {name: one[at] for name, one in of_rows.items()}
+            value, slope = _one(loss, scores[at], y[at], part, derive=derive)
+            factor = count * self._weight_of(part) / lists if reduction == "mean" else 1.0
+            total, slopes[at] = total + factor * value, factor * slope
+        return total, slopes
+
+    def _weight_of(self, of_rows: Mapping[str, Tensor]) -> float:
+        """Return the mean weight of some lists, over that of all lists."""
+        if "list_weight" not in of_rows or not self._mean_weight:
+            return 1.0
+        number = numbered(of_rows["qid"])
+        lists = of_rows["list_weight"].new_zeros(int(number.max()) + 1).index_copy(0, number, of_rows["list_weight"])
+        return float(lists.double().mean()) / self._mean_weight
+
     def _point(self) -> Tensor:
         return torch.cat([p.detach().reshape(-1) for p in self.parameters])
+
+
+def _one(
+    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, of_rows: Mapping[str, Tensor], *, derive: bool
+) -> tuple[Tensor, Tensor]:
+    leaf = scores.detach().requires_grad_(derive)
+    with torch.set_grad_enabled(derive):
+        value = loss(leaf, y, **of_rows)
+    if value.ndim != 0:
+        raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
+    if not value.requires_grad:
+        return value, torch.zeros_like(leaf)
+    return value.detach(), torch.autograd.grad(value, leaf)[0]

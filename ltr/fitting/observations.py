@@ -1,4 +1,4 @@
-"""The observations of a fit: features, labels and lists, losses, and mini-batches.
+"""The observations of a fit: features, lists and mini-batches.
 
 *Mini-batches* consist of items, with every class in each, or of whole lists. The mean over the positive-negative pairs
 of a batch of items estimates the mean over all pairs without bias. Losses that are not means over pairs (the P-norm
@@ -7,19 +7,16 @@ push) are estimated with a bias that vanishes as batches grow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from ltr.checks import PIECE, as_array, as_matrix, as_numbers, pieces
-from ltr.data.dataset import checked_weights, labels_agree
+from ltr.checks import PIECE, as_matrix, pieces
+from ltr.data.dataset import labels_agree
 from ltr.fitting.scoring import scores_lists
-from ltr.fitting.smoothing import HuberHinge
-from ltr.lists import numbered, weights_by_row
-from ltr.losses.contract import RankingLoss
 
 IntArray = NDArray[np.int64]
 BLOCKS = 16
@@ -45,7 +42,7 @@ class Rows:
         chosen: IntArray | None = None,
     ) -> None:
         self._dtype, self._device, self._scale = dtype, device, scale
-        source = as_matrix("X", _plain(X), rows=1)
+        source = as_matrix("X", plain(X), rows=1)
         self._source: NDArray[np.generic] | Tensor = source
         self._chosen, self._rows = chosen, len(source if chosen is None else chosen)
         self.d = source.shape[1]
@@ -74,98 +71,6 @@ class Rows:
             return self._scale(torch.tensor(given, dtype=torch.float64)).to(self._device, self._dtype)
         # sums may depend on memory alignment, and torch aligns its own memory always alike
         return torch.tensor(given, dtype=self._dtype).to(self._device)
-
-
-class Labelled:
-    """The labels y, (n,), of one list of observations, or of the lists that qid names, and their weights if any.
-
-    The loss of many lists is a sum or a mean over them, computed in blocks of about `chunk` rows. Weights of rows weigh
-    the lists and the rows in each, as `ltr.lists` says. The mean over some lists is then
-    ``sum of V_q L_q / (number of these lists * mean of V_q over all lists)``, which for all lists is the weighted mean,
-    and for those of a mini-batch estimates it without bias. A loss of an unknown kind gets the weights of rows as they
-    are.
-    """
-
-    def __init__(
-        self,
-        X: Rows,
-        y: ArrayLike,
-        qid: ArrayLike | None,
-        weight: ArrayLike | None,
-        *,
-        dtype: torch.dtype,
-        device: torch.device,
-        chunk: int,
-    ) -> None:
-        rows = len(X)
-        self.labels = _checked_labels(y, rows)
-        self.ids = None if qid is None else _checked_ids(qid, rows)
-        self.groups = None if self.ids is None else rows_of_lists(self.ids)
-        if labels_agree(self.labels, self.ids):
-            if self.ids is None:
-                raise ValueError(f"y must hold both classes, got only {self.labels[0]:g}")
-            raise ValueError("y must hold two different labels in at least one list of qid, got none")
-        self.weight = None if weight is None else checked_weights(weight, rows, "weight")
-        self._y = torch.from_numpy(self.labels).to(device, dtype)
-        self._rows_weight = None if self.weight is None else torch.from_numpy(self.weight).to(device, dtype)
-        self._weight, self._list_weight, self._mean_weight = self._rows_weight, None, 1.0
-        self.list_weight: NDArray[np.float64] | None = None
-        if self.weight is not None and self.ids is not None:
-            self.list_weight, relative = weights_by_row(self.weight, self.ids, self.labels)
-            self._weight = None if relative is None else torch.from_numpy(relative).to(device, dtype)
-            self._mean_weight = float(self.list_weight[np.unique(self.ids, return_index=True)[1]].mean())
-            self._list_weight = torch.from_numpy(self.list_weight).to(device, dtype)
-        self._qid = None if self.ids is None else torch.from_numpy(self.ids).to(device)
-        self._device = device
-        if self.groups is not None:
-            self._blocks = lists_in_blocks(self.groups, chunk)
-
-    def loss(
-        self, loss: Callable[..., Tensor], scores: Tensor, rows: IntArray | None = None, *, derive: bool
-    ) -> tuple[Tensor, Tensor]:
-        """Return the loss of the scores of some rows, or of all, and its derivative by each score, 0 unless `derive`.
-
-        The loss is called as ``loss(scores, labels)``, with ``qid=``, ``weight=`` and ``list_weight=`` if there are
-        any, and must return one number. `rows` has whole lists.
-        """
-        if not bool(torch.isfinite(scores).all()):
-            # losses reject such scores; the caller decides how to handle a point out of range
-            return scores.new_tensor(torch.nan), torch.full_like(scores, torch.nan)
-        owner = getattr(loss, "__self__", loss)  # a method of a loss is reduced as the loss is
-        reduction = owner.reduction if isinstance(owner, RankingLoss | HuberHinge) else None
-        given = {"qid": self._qid, "weight": self._weight, "list_weight": self._list_weight}
-        if reduction is None:
-            given = {"qid": self._qid, "weight": self._rows_weight}
-        of_rows = {name: values for name, values in given.items() if values is not None}
-        y = self._y
-        if rows is not None:
-            index = torch.from_numpy(rows).to(self._device)
-            y, of_rows = y[index], {name: values[index] for name, values in of_rows.items()}
-        if self.groups is None or self.ids is None or reduction is None:
-            return _one(loss, scores, y, of_rows, derive=derive)
-        if rows is None:
-            lists, blocks = len(self.groups), self._blocks
-        else:
-            lists = len(np.unique(self.ids[rows]))
-            blocks = [(np.arange(len(rows)), lists)]
-        if len(blocks) == 1 and self._list_weight is None:
-            return _one(loss, scores, y, of_rows, derive=derive)
-        total, slopes = scores.new_zeros(()), torch.zeros_like(scores)
-        for members, count in blocks:
-            at = torch.from_numpy(members).to(self._device)
-            part = {name: one[at] for name, one in of_rows.items()}
-            value, slope = _one(loss, scores[at], y[at], part, derive=derive)
-            factor = count * self._weight_of(part) / lists if reduction == "mean" else 1.0
-            total, slopes[at] = total + factor * value, factor * slope
-        return total, slopes
-
-    def _weight_of(self, of_rows: Mapping[str, Tensor]) -> float:
-        """Return the mean weight of some lists, over that of all lists."""
-        if "list_weight" not in of_rows or not self._mean_weight:
-            return 1.0
-        number = numbered(of_rows["qid"])
-        lists = of_rows["list_weight"].new_zeros(int(number.max()) + 1).index_copy(0, number, of_rows["list_weight"])
-        return float(lists.double().mean()) / self._mean_weight
 
 
 def lists_in_blocks(groups: Sequence[IntArray], chunk: int, most: int = BLOCKS) -> list[tuple[IntArray, int]]:
@@ -203,37 +108,6 @@ def rows_of_lists(ids: IntArray) -> list[IntArray]:
     return np.split(order, np.flatnonzero(np.diff(ids[order])) + 1)
 
 
-def _one(
-    loss: Callable[..., Tensor], scores: Tensor, y: Tensor, of_rows: Mapping[str, Tensor], *, derive: bool
-) -> tuple[Tensor, Tensor]:
-    leaf = scores.detach().requires_grad_(derive)
-    with torch.set_grad_enabled(derive):
-        value = loss(leaf, y, **of_rows)
-    if value.ndim != 0:
-        raise ValueError(f"loss must give one number, got shape {tuple(value.shape)}; set its reduction to 'mean'")
-    if not value.requires_grad:
-        return value, torch.zeros_like(leaf)
-    return value.detach(), torch.autograd.grad(value, leaf)[0]
-
-
-def _checked_labels(y: ArrayLike, rows: int) -> NDArray[np.float64]:
-    labels = as_numbers("y", _plain(y)).copy()
-    if labels.shape != (rows,):
-        raise ValueError(f"y must have one label per row of X ({rows}), got shape {labels.shape}")
-    if not np.isfinite(labels).all():
-        raise ValueError(f"y must be finite, got {labels[~np.isfinite(labels)][0]}")
-    return labels
-
-
-def _checked_ids(qid: ArrayLike, rows: int) -> IntArray:
-    ids = as_array("qid", _plain(qid))
-    if not np.issubdtype(ids.dtype, np.integer):
-        raise ValueError(f"qid must be integers, got {ids.dtype}")
-    if ids.shape != (rows,):
-        raise ValueError(f"qid must have one id per row of X ({rows}), got shape {ids.shape}")
-    return ids.astype(np.int64)
-
-
 def item_batches(labels: NDArray[np.float64], size: int, generator: np.random.Generator) -> list[IntArray]:
     """Deal the items of one list into batches of about `size` with about the same share of every class.
 
@@ -264,5 +138,6 @@ def list_batches(groups: list[IntArray], size: int, generator: np.random.Generat
     return [np.concatenate([groups[at] for at in members]) for members in np.split(order, ends)]
 
 
-def _plain(values: ArrayLike) -> ArrayLike:
+def plain(values: ArrayLike) -> ArrayLike:
+    """Return a tensor as an array, and anything else as it is."""
     return values.detach().cpu().numpy() if isinstance(values, Tensor) else values

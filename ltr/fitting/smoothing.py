@@ -1,34 +1,33 @@
-r"""A smooth version of the pairwise hinge loss, and how far its solution is from the optimum of the hinge.
+"""A smooth version of the pairwise hinge loss, and how far its solution is from the optimum of the hinge.
 
-With ``u = 1 - (s_i - s_k)`` the hinge of a comparable pair is ``max(0, u) = max over 0 <= α <= 1 of α u``. For a
-width mu > 0 and multipliers a in [0, 1], one for each pair, let
+With ``u = 1 - (s_i - s_k)`` the hinge of a comparable pair is ``max(0, u) = max over 0 <= α <= 1 of α u``. For a width
+mu > 0 and multipliers a in [0, 1], one for each pair, let
 
     h(u; a) = max over 0 <= α <= 1 of  α u - (mu / 2) (α - a)²,    α* = a + u / mu  clipped to [0, 1],
 
 continuously differentiable with slope α*, and ``max(0, u) - mu/2 <= h(u; a) <= max(0, u)``.
 
-*Certificate.* Let F be the mean hinge of a linear scorer plus ``(l2/2) ||w||²``, H the same with h. Whatever w, the
-α* of all pairs are a feasible point of the dual of F. The dual's value there gives
+*Certificate.* Let F be the mean hinge of a linear scorer plus ``(l2/2) ||w||²``, H the same with h. Whatever w, the α*
+of all pairs are a feasible point of the dual of F. The dual's value there gives
 
     F(w) - min F  <=  slack + ||∇H(w)||² / (2 l2),     slack = mean over pairs of  max(0, u) - α* u  >=  0.
 
 *Few pairs* (`SmoothedHinge`). Making the solution's α* the next a, and solving again, is the proximal point method on
 the dual (the method of multipliers): it converges to the true hinge's solution at a width that keeps the problem well
-conditioned, where smoothing alone would need a width of the order of the accuracy. It keeps a multiplier per pair.
+conditioned.
 
-*Many pairs* (`HuberHinge`). With ``a = 1/2`` h is, up to a constant, the Huberised hinge,
+*Many pairs* (`HuberHinge`) leave no room for multipliers. With ``a = 1/2`` h is, up to a constant, the Huberised hinge,
 
     h(u; 1/2) + mu/8  =  max(0, u) + (mu/8) max(0, 1 - 2 |u| / mu)²,
 
 whose two terms have near-linear sums: `ltr.losses.functions.HINGE` and a `Band`. Only pairs with ``|u| < mu/2`` have
-slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu lies there, so that the slack falls with mu², and widths
-of 1e-3 or 1e-4 close the gap.
+slack, ``|u| / 2 - u² / mu``. Of many pairs a share of about mu lies there, so that the slack falls with mu².
 
 *Bands.* With ``v = u / h``, a band is one quadratic of v in (-1, 0), another in [0, 1), and 0 elsewhere. Measured in
 units of h, the keys ``s_i - 1`` of upper items and ``s_k`` of lower ones differ by v. Keys are sorted and cut into
-cells of length 1. The keys within reach of one key are then four ranges, each within a cell: on either side of it the
-rest of its own cell and a part of the next one. Sums over a range of powers of the place *in the cell* are differences
-of running sums, and stay accurate however narrow the band is: O(n log n).
+cells of length 1. The keys within reach of one key are then four ranges, each within a cell. Sums over a range of
+powers of the place *in the cell* are differences of running sums, and stay accurate however narrow the band is: O(n log
+n).
 
 Sources: Nesterov, *Smooth minimization of non-smooth functions* (2005); Rockafellar, *Augmented Lagrangians and
 applications of the proximal point algorithm in convex programming* (1976).
@@ -39,7 +38,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -235,7 +234,7 @@ class Band(PairFunction):
 
     def plan(self, two: TwoClasses) -> Plan:
         """Sort the keys of both classes."""
-        return _Keys(self, _sorted(two.scores - 1.0, two.upper, self.half), _sorted(two.scores, two.lower, self.half))
+        return _Keys(self, two)
 
 
 @dataclass(frozen=True)
@@ -259,17 +258,15 @@ class Huber(PairFunction):
         return _Sum(HINGE.plan(two), self.rest.plan(two))
 
 
-@dataclass(frozen=True, eq=False)
 class _Sum(Plan):
-    one: Plan
-    other: Plan
+    def __init__(self, *plans: Plan) -> None:
+        self.one, self.other = plans
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         return self.one.apply(charges, order, up) + self.other.apply(charges, order, up)
 
 
-@dataclass(frozen=True, eq=False)
-class _Class:
+class _Class(NamedTuple):
     """The keys of a class in units of h, ascending, infinite where the item is of another class."""
 
     keys: Tensor
@@ -277,16 +274,13 @@ class _Class:
     real: Tensor
 
 
-def _sorted(keys: Tensor, weight: Tensor, half: float) -> _Class:
-    keys, order = (keys / half).masked_fill(weight <= 0, torch.inf).sort(dim=-1)
-    return _Class(keys, order, keys < torch.inf)
-
-
-@dataclass(frozen=True, eq=False)
 class _Keys(Plan):
-    band: Band
-    upper: _Class
-    lower: _Class
+    def __init__(self, band: Band, two: TwoClasses) -> None:
+        self.band, classes = band, []
+        for keys, weight in ((two.scores - 1.0, two.upper), (two.scores, two.lower)):
+            keys, order = (keys / band.half).masked_fill(weight <= 0, torch.inf).sort(dim=-1)
+            classes.append(_Class(keys, order, keys < torch.inf))
+        self.upper, self.lower = classes
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Return, for every key of one class, the sum over keys of the other class within reach."""

@@ -106,10 +106,10 @@ class Objective:
         loss = self.loss
         known = rows.scores, rows.labels, rows.number
         if self.top is None:
-            slopes, curvatures = derivatives(loss, *known, weight=rows.item_weight())
+            slopes, curvatures = derivatives(loss, *known, weight=rows.item_weight)
         else:
-            slopes, curvatures = _derivatives_at_top(loss, *known, rows.item_weight(), self.top)
-        each = (rows.total_weight() if loss.reduction == "mean" else rows.list_weight())[rows.number]
+            slopes, curvatures = _derivatives_at_top(loss, *known, rows.item_weight, self.top)
+        each = (rows.total_weight if loss.reduction == "mean" else rows.list_weight)[rows.number]
         slopes = slopes.mul_(each).clamp_(-_MOST, _MOST).float()
         curvatures = curvatures.mul_(each).clamp_(_LEAST, _MOST).float()
         torch.maximum(curvatures, slopes.abs().div_(LONGEST_STEP), out=curvatures)
@@ -199,7 +199,7 @@ class Metric:
         rows = _Rows.of(first, second, weight, group)
         name = str(self.measure)
         found = evaluate(rows.scores, rows.labels, [self.measure], qid=rows.number, ties=self.ties, empty=self.empty)
-        mean = weighted_mean(found[name], rows.list_weight())
+        mean = weighted_mean(found[name], rows.list_weight)
         if _is_dmatrix(second):
             return name.replace(":", "."), mean  # XGBoost splits its messages at colons
         return name, mean, self.measure.higher_is_better
@@ -219,9 +219,10 @@ def _is_dmatrix(data: object) -> bool:
 class _Rows:
     scores: Tensor  # float64, (rows,)
     labels: Tensor  # float64, (rows,)
-    sizes: Tensor  # of the lists, int64, (lists,)
     number: Tensor  # the list of each row, int64, (rows,)
-    weight: Tensor | None  # float64, (rows,) or (lists,)
+    list_weight: Tensor  # float64, (lists,), see `ltr.lists.split_weights`
+    item_weight: Tensor | None  # of each row relative to its list, (rows,); None where all are alike
+    total_weight: Tensor  # the sum of the weights of the rows of each list, (lists,)
 
     @classmethod
     def of(cls, first: Any, second: Any, weight: Any, group: Any) -> _Rows:  # noqa: ANN401
@@ -252,30 +253,14 @@ class _Rows:
             mistakes.append("weights must be finite and >= 0")
         if mistakes:
             raise ValueError("; ".join(mistakes))
-        return cls(
-            torch.from_numpy(scores),
-            torch.from_numpy(labels),
-            torch.from_numpy(sizes),
-            torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)),
-            None if weights is None else torch.from_numpy(weights),
-        )
-
-    def list_weight(self) -> Tensor:
-        """Return the weight of each list, see `ltr.lists.split_weights`."""
-        if self.weight is None:
-            return torch.ones(len(self.sizes), dtype=torch.float64)
-        if len(self.weight) == len(self.sizes):
-            return self.weight
-        return split_weights(self.weight, self.number, self.labels)[0]
-
-    def total_weight(self) -> Tensor:
-        """Return the sum of the weights of the rows of each list."""
-        if self.weight is None or len(self.weight) == len(self.sizes):
-            return self.list_weight() * self.sizes
-        return torch.zeros(len(self.sizes), dtype=torch.float64).index_add(0, self.number, self.weight)
-
-    def item_weight(self) -> Tensor | None:
-        """Return the weight of each row relative to that of its list; None where all are the same in each list."""
-        if self.weight is None or len(self.weight) == len(self.sizes):
-            return None
-        return split_weights(self.weight, self.number, self.labels)[1]
+        number, given = torch.from_numpy(np.repeat(np.arange(len(sizes)), sizes)), torch.from_numpy(labels)
+        rows_of_lists = torch.from_numpy(sizes)
+        list_weight, item_weight = torch.ones(len(sizes), dtype=torch.float64), None
+        if weights is not None and len(weights) == len(sizes):
+            list_weight = torch.from_numpy(weights)
+        total = list_weight * rows_of_lists
+        if weights is not None and len(weights) != len(sizes):
+            of_rows = torch.from_numpy(weights)
+            list_weight, item_weight = split_weights(of_rows, number, given)
+            total = torch.zeros(len(sizes), dtype=torch.float64).index_add(0, number, of_rows)
+        return cls(torch.from_numpy(scores), given, number, list_weight, item_weight, total)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -135,15 +136,15 @@ class _WithGradientOf(torch.autograd.Function):
         return values.view_as(values)
 
     @staticmethod
-    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:  # noqa: ANN401
         pass
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:  # noqa: ANN401
         return None, grad
 
     @staticmethod
-    def jvp(ctx: torch.autograd.function.FunctionCtx, _: Tensor | None, tangent: Tensor) -> Tensor:
+    def jvp(ctx: Any, _: Tensor | None, tangent: Tensor) -> Tensor:  # noqa: ANN401
         return tangent.view_as(tangent)
 
 
@@ -178,14 +179,14 @@ class _Widened(torch.autograd.Function):
         return scores.double().view_as(scores)
 
     @staticmethod
-    def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor], output: Tensor) -> None:
-        ctx.dtype = inputs[0].dtype  # type: ignore[attr-defined]
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:  # noqa: ANN401
+        ctx.dtype = inputs[0].dtype
 
     @staticmethod
-    def backward(ctx: torch.autograd.function.FunctionCtx, grad: Tensor) -> Tensor:
-        largest = torch.finfo(ctx.dtype).max  # type: ignore[attr-defined]
-        return grad.clamp(-largest, largest).to(ctx.dtype)  # type: ignore[attr-defined]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # noqa: ANN401
+        largest = torch.finfo(ctx.dtype).max
+        return grad.clamp(-largest, largest).to(ctx.dtype)
 
     @staticmethod
-    def jvp(ctx: torch.autograd.function.FunctionCtx, tangent: Tensor) -> Tensor:
+    def jvp(ctx: Any, tangent: Tensor) -> Tensor:  # noqa: ANN401
         return tangent.double().view_as(tangent)

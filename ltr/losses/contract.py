@@ -212,24 +212,15 @@ class RankingLoss(nn.Module, abc.ABC):
             check_inputs(scores, labels, mask, weight)
             check_qid(scores, qid)
         found = self.core_pass(scores, given, reduction)
-        return self.in_torch(scores, *given, reduction=reduction) if found is None else found(scores)
+        return self.in_torch(scores, given, reduction) if found is None else found(scores)
 
-    def in_torch(
-        self,
-        scores: Tensor,
-        labels: Tensor,
-        mask: Tensor | None,
-        weight: Tensor | None,
-        qid: Tensor | None,
-        *,
-        reduction: str,
-    ) -> Tensor:
+    def in_torch(self, scores: Tensor, given: Given, reduction: str) -> Tensor:
         """Return the loss by operations of torch: on any device, and differentiable as often as the loss is."""
-        lists = as_lists(scores, labels, mask=mask, weight=weight, signed=self.signed)
-        check_qid(scores, qid)
+        lists = as_lists(scores, given.labels, mask=given.mask, weight=given.weight, signed=self.signed)
+        check_qid(scores, given.qid)
         with torch.autocast(lists.scores.device.type, enabled=False):
-            if qid is not None:
-                values = self._ragged_values(lists, numbered(qid))
+            if given.qid is not None:
+                values = self._ragged_values(lists, numbered(given.qid))
             else:
                 values = self.list_values(lists) if lists.scores.shape[-1] else lists.scores.sum(-1)
             if reduction == "mean":

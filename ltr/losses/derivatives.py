@@ -85,7 +85,7 @@ def _by_core(loss: RankingLoss, lists: Lists, qid: Tensor) -> tuple[Tensor, Tens
     given = Given(lists.labels, None, lists.weight, None)
     found = by_core(kernel, lists.scores, given, groups, "none", curvatures)
     if found is None:  # the formula raises the error
-        loss.in_torch(lists.scores, lists.labels, None, lists.weight, qid, reduction="none")
+        loss.in_torch(lists.scores, given._replace(qid=qid), "none")
         raise AssertionError(f"{loss}: the core refuses lists that the formula accepts")
     return found[1], curvatures
 

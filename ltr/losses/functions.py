@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ltr.losses.transforms import Plan, TwoClasses, binned_plan, sorted_plan
+from ltr.losses.transforms import BinnedPlan, Plan, SortedPlan, TwoClasses
 
 
 class PairFunction(abc.ABC):
@@ -104,7 +104,7 @@ class _Logistic(PairFunction):
         return torch.xlogy(a, a) + torch.xlogy(1 - a, 1 - a)
 
     def plan(self, two: TwoClasses) -> Plan:
-        return binned_plan(self.derivative, two)
+        return BinnedPlan(self.derivative, two)
 
 
 class _Exponential(PairFunction):
@@ -138,7 +138,7 @@ class _HingePower(PairFunction):
         return factor * F.relu(1.0 - z) ** (self.power - order) * (z < 1.0)
 
     def plan(self, two: TwoClasses) -> Plan:
-        return sorted_plan(self.power, two)
+        return SortedPlan(self.power, two)
 
 
 class _Hinge(_HingePower):

@@ -88,14 +88,10 @@ class Given(NamedTuple):
 class Lengths(NamedTuple):
     """What decides about the form in which a loss is computed."""
 
-    longest: int
-    """The length of the longest list."""
-    pairs: float
-    """The sum of the squared lengths."""
-    equal: bool
-    """Whether all lists are of one length."""
-    weighted: bool
-    """Whether items have weights."""
+    longest: int  # list
+    pairs: float  # the sum of the squared lengths
+    equal: bool  # whether all lists are of one length
+    weighted: bool  # whether items have weights
 
 
 @dataclass(slots=True)
@@ -146,7 +142,7 @@ class _OnePass(torch.autograd.Function):
                 "backward(): give the loss a copy of them, x.clone()"
             )
         if torch.is_grad_enabled():
-            pull_back = torch.func.vjp(lambda s: what.formula(s, *what.given, reduction=what.reduction), scores)[1]
+            pull_back = torch.func.vjp(lambda s: what.formula(s, what.given, what.reduction), scores)[1]
             return pull_back(grad)[0], None
         single = not grad.ndim and not is_batch_of_gradients(grad)
         slopes: Tensor | None = vars(ctx).pop("slopes", None) if single else vars(ctx).get("slopes")
@@ -179,10 +175,8 @@ def by_core(
         labels = labels.to(dtype if labels.is_floating_point() else torch.int64)  # the core tells grades from scores
     scores = scores.contiguous()
     slopes = torch.empty_like(scores)
-    if reduction == "none":
-        values = scores.new_empty(scores.shape[:-1] if groups is None else (groups.lists,))
-    else:
-        values = scores.new_empty(())
+    of_lists = scores.shape[:-1] if groups is None else (groups.lists,)
+    values = scores.new_empty(of_lists if reduction == "none" else ())
     accepted = kernel(
         scores,
         labels.contiguous(),
@@ -204,7 +198,7 @@ def by_formula(formula: Callable[..., Tensor], scores: Tensor, given: Given, red
     def work() -> tuple[Tensor, Tensor]:
         with torch.enable_grad():
             variable = scores.detach().clone().requires_grad_()
-            value = formula(variable, *given, reduction=reduction)
+            value = formula(variable, given, reduction)
             (slopes,) = torch.autograd.grad(value.sum(), variable)
         return value.detach().clone(), slopes.to(value.dtype).contiguous()
 

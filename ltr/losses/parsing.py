@@ -125,6 +125,7 @@ def _imported(path: str) -> type[RankingLoss]:
     return found
 
 
+_Found = tuple[Tensor, Tensor, Tensor]
 _named = functools.lru_cache(maxsize=256)(parse_loss)
 
 
@@ -146,24 +147,14 @@ def list_loss_operator(
     check_qid(scores, qid)
     given, loss = Given(labels, mask, weight, qid), _named(name)
     found = loss.core_pass(scores, given, reduction)
-    if found is not None:
-        value, slopes = found.value_and_slopes(scores)
-    else:
-        value, slopes = by_formula(loss.in_torch, scores, given, reduction)
-    by_list = qid is not None and reduction == "none"
-    return value, slopes, numbered(qid) if by_list else torch.empty(0, dtype=torch.int64)
+    by_core = None if found is None else found.value_and_slopes(scores)
+    value, slopes = by_core or by_formula(loss.in_torch, scores, given, reduction)
+    number = numbered(qid) if qid is not None and reduction == "none" else torch.empty(0, dtype=torch.int64)
+    return value, slopes, number
 
 
 @list_loss_operator.register_fake
-def _(
-    scores: Tensor,
-    labels: Tensor,
-    mask: Tensor | None,
-    weight: Tensor | None,
-    qid: Tensor | None,
-    name: str,
-    reduction: str,
-) -> tuple[Tensor, Tensor, Tensor]:
+def _(scores: Tensor, labels: Tensor, mask: object, weight: object, qid: object, name: str, reduction: str) -> _Found:
     dtype = torch.float32 if scores.dtype in HALF else scores.dtype
     shape: Any = ()
     if reduction == "none":
@@ -173,7 +164,7 @@ def _(
     return scores.new_empty(shape, dtype=dtype), slopes, number
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:  # noqa: ANN401
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: _Found) -> None:  # noqa: ANN401
     _, slopes, number = output
     ctx.save_for_backward(slopes, number)
     ctx.dtype, ctx.by_list = inputs[0].dtype, inputs[4] is not None and inputs[6] == "none"

@@ -32,6 +32,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -96,26 +97,21 @@ class _Transform(torch.autograd.Function):
         return plan.apply(charges, order, up)
 
     @staticmethod
-    def setup_context(
-        ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor, Tensor, Plan, int, bool], output: Tensor
-    ) -> None:
-        scores, charges, plan, order, up = inputs
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, Plan, int, bool], output: Tensor) -> None:  # noqa: ANN401
+        scores, charges, *ctx.what = inputs
         ctx.save_for_backward(scores, charges)
-        ctx.what = plan, order, up  # type: ignore[attr-defined]
 
     @staticmethod
-    def backward(
-        ctx: torch.autograd.function.FunctionCtx, grad: Tensor
-    ) -> tuple[Tensor | None, Tensor | None, None, None, None]:
-        scores, charges = ctx.saved_tensors  # type: ignore[attr-defined]
-        plan, order, up = ctx.what  # type: ignore[attr-defined]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+        scores, charges = ctx.saved_tensors
+        plan, order, up = ctx.what
         to_scores, to_charges = None, None
-        if ctx.needs_input_grad[0]:  # type: ignore[attr-defined]
+        if ctx.needs_input_grad[0]:
             # a source and a target enter through their difference, with opposite signs
             own = grad * _transform(scores, charges, plan, order + 1, up)
             other = charges * _transform(scores, grad, plan, order + 1, not up)
             to_scores = other - own if up else own - other
-        if ctx.needs_input_grad[1]:  # type: ignore[attr-defined]
+        if ctx.needs_input_grad[1]:
             to_charges = _transform(scores, grad, plan, order, not up)
         return to_scores, to_charges, None, None, None
 
@@ -124,8 +120,8 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
     """Return scores for sums of a function that is 0 from differences of about `reach` on, (lists, items).
 
     Outliers without a loss are moved closer, and items of neither class take the score of another. Also return the
-    score of smallest size, from which to measure the others, (lists, 1), and a power of 2 by which to divide scores so
-    that no sum leaves the floating point range, 1 for all but huge scores, (lists, 1).
+    score of smallest size, from which to measure the others, and a power of 2 by which to divide scores so that no sum
+    leaves the floating point range, 1 for all but huge scores, both (lists, 1).
     """
     if not two.scores.shape[-1]:
         nothing = two.scores.sum(-1, keepdim=True)
@@ -148,27 +144,19 @@ def _within_reach(two: TwoClasses, reach: float) -> tuple[Tensor, Tensor, Tensor
 # --- powers of the hinge -----------------------------------------------------------------------------------------
 
 
-def sorted_plan(power: int, two: TwoClasses) -> Plan:
-    """Prepare sums of ``max(0, 1 - z)^power`` by sorting the keys; items of weight 0 go anywhere."""
-    upper, lower = two.upper > 0, two.lower > 0
-    scores, smallest, unit = _within_reach(two, 2.0)
-    scores = scores / unit - smallest / unit
-    shifted = scores - 1.0 / unit
-    # an upper item whose score is so large that 1 is lost beside it comes before a lower one of the same score
-    shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
-    order = torch.where(upper, shifted, scores).argsort(dim=-1)
-    scores, upper, lower = (x.gather(-1, order) for x in (scores, upper, lower))
-    return _Sorted(power, order, scores, upper, lower, unit)
+class SortedPlan(Plan):
+    """Sums of ``max(0, 1 - z)^power`` by sorting the keys; items of weight 0 go anywhere."""
 
-
-@dataclass(frozen=True, eq=False)
-class _Sorted(Plan):
-    power: int
-    order: Tensor  # of the keys
-    scores: Tensor  # from their list's smallest in units, in this order
-    upper: Tensor  # which items are upper and lower ones, in this order
-    lower: Tensor
-    unit: Tensor  # (lists, 1)
+    def __init__(self, power: int, two: TwoClasses) -> None:
+        upper, lower = two.upper > 0, two.lower > 0
+        scores, smallest, unit = _within_reach(two, 2.0)
+        scores = scores / unit - smallest / unit
+        shifted = scores - 1.0 / unit
+        # an upper item whose score is so large that 1 is lost beside it comes before a lower one of the same score
+        shifted = torch.where(shifted == scores, shifted.nextafter(shifted.new_tensor(-math.inf)), shifted)
+        order = torch.where(upper, shifted, scores).argsort(dim=-1)
+        self.power, self.order, self.unit = power, order, unit
+        self.scores, self.upper, self.lower = (x.gather(-1, order) for x in (scores, upper, lower))
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Return sums of charges times powers of scores, from the end for `down` and from the start for `up`."""
@@ -199,40 +187,6 @@ def _running(values: Tensor, *, backwards: bool) -> Tensor:
 # --- smooth functions --------------------------------------------------------------------------------------------
 
 
-def binned_plan(derivative: Derivative, two: TwoClasses) -> Plan:
-    """Prepare sums of a smooth function, given by its derivatives, by putting the items into bins.
-
-    The function must tend to ``-z`` on the left and to 0 on the right as fast as ``log(1 + exp(-z))`` does, and have no
-    singularity nearer to the real line than ±iπ.
-    """
-    upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
-    items = torch.cat([upper, lower])
-    near, smallest, unit = _within_reach(two, 2.0 * _REACH)
-    scores = near.reshape(-1)[items]
-    floor = scores.floor()
-    row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
-    bins = torch.arange(len(row), device=row.device)
-    new_row = torch.ones_like(row, dtype=torch.bool)
-    new_row[1:] = row[1:] != row[:-1]
-    step = torch.full_like(value, _REACH + 1.0)
-    step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
-    first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
-    place = 2.0 * (scores - floor) - 1.0
-    key = step.cumsum(0).long()
-    return _Bins(
-        derivative=derivative,
-        shape=two.scores.shape,
-        upper=_Items(upper, bin_of[: len(upper)], place[: len(upper)]),
-        lower=_Items(lower, bin_of[len(upper) :], place[len(upper) :]),
-        key=key,
-        span=int((key - key[first]).max()) if len(key) else 0,
-        row=row,
-        column=bins - first,
-        centre=value / unit[row, 0] - (smallest / unit)[row, 0],
-        unit=unit[row, 0],
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Items:
     index: Tensor  # in the flattened lists, (n,)
@@ -240,18 +194,36 @@ class _Items:
     place: Tensor  # in its bin, -1 to 1, (n,)
 
 
-@dataclass(frozen=True, eq=False)
-class _Bins(Plan):
-    derivative: Derivative
-    shape: torch.Size
-    upper: _Items
-    lower: _Items
-    key: Tensor  # of each bin, ascending; two of one list are as far apart as their keys, up to _REACH, (bins,)
-    span: int  # the largest difference of two keys of a list
-    row: Tensor  # the list of each bin, (bins,)
-    column: Tensor  # its number among the bins of the list, (bins,)
-    centre: Tensor  # from the smallest score of the list in units, (bins,)
-    unit: Tensor  # of the list of each bin, (bins,)
+class BinnedPlan(Plan):
+    """Sums of a smooth function, given by its derivatives, by putting the items into bins.
+
+    The function must tend to ``-z`` on the left and to 0 on the right as fast as ``log(1 + exp(-z))`` does, and have no
+    singularity nearer to the real line than ±iπ.
+    """
+
+    def __init__(self, derivative: Derivative, two: TwoClasses) -> None:
+        upper, lower = ((weight > 0).reshape(-1).nonzero().squeeze(-1) for weight in (two.upper, two.lower))
+        items = torch.cat([upper, lower])
+        near, smallest, unit = _within_reach(two, 2.0 * _REACH)
+        scores = near.reshape(-1)[items]
+        floor = scores.floor()
+        row, value, bin_of = _occupied(items // max(two.scores.shape[-1], 1), floor)
+        bins = torch.arange(len(row), device=row.device)
+        new_row = torch.ones_like(row, dtype=torch.bool)
+        new_row[1:] = row[1:] != row[:-1]
+        step = torch.full_like(value, _REACH + 1.0)
+        step[1:] = torch.where(new_row[1:], step[1:], (value[1:] - value[:-1]).clamp(max=_REACH + 1.0))
+        first = torch.where(new_row, bins, 0).cummax(0).values if len(row) else bins
+        place = 2.0 * (scores - floor) - 1.0
+        self.derivative, self.shape = derivative, two.scores.shape
+        self.upper = _Items(upper, bin_of[: len(upper)], place[: len(upper)])
+        self.lower = _Items(lower, bin_of[len(upper) :], place[len(upper) :])
+        # of each bin, (bins,): keys ascend, and two of one list are as far apart as their keys, up to _REACH; the list,
+        # the number among its bins, the unit of its scores, and the centre, from its smallest score in units
+        self.key = step.cumsum(0).long()
+        self.row, self.column, self.unit = row, bins - first, unit[row, 0]
+        self.centre = value / self.unit - (smallest / unit)[row, 0]
+        self.span = int((self.key - self.key[first]).max()) if len(row) else 0  # largest difference of two in a list
 
     def apply(self, charges: Tensor, order: int, up: bool) -> Tensor:
         """Add up the moments of bins and their effects on bins within reach and beyond; evaluate these at the items."""
@@ -311,7 +283,7 @@ def _polynomials(t: Tensor) -> Tensor:
     return torch.stack(terms, -1)
 
 
-def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
+def _near(plan: BinnedPlan, moments: Tensor, order: int, up: bool) -> Tensor:
     """Return the effect of bins within reach: the matrix of their distance, in both directions."""
     matrices = _matrices(plan.derivative, order).to(moments)
     effect = torch.zeros_like(moments)
@@ -332,7 +304,7 @@ def _near(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
     return effect
 
 
-def _far(plan: _Bins, moments: Tensor, order: int, up: bool) -> Tensor:
+def _far(plan: BinnedPlan, moments: Tensor, order: int, up: bool) -> Tensor:
     """Return the effect of bins beyond reach: -z or -1 where lower scores are far above upper ones, else 0."""
     effect = torch.zeros_like(moments)
     if order > 1 or len(plan.key) == 0:

@@ -2,8 +2,7 @@
 
 The last axis is the list, leading axes are a batch, a 1-D call is one list; `qid` takes flat ragged lists. Inputs are
 torch tensors, or numbers as arrays, lists or columns of a data frame. Values are float64 tensors, one per list, exact
-under strictly increasing maps of the scores. Lists for which a metric is undefined get the value `empty` (NaN by
-default).
+under strictly increasing maps of the scores; `empty`, NaN by default, where a metric is undefined.
 
 `RankingMetrics` collects such values over batches and processes. `compare` and the functions beside it test whether two
 rankers differ.

@@ -63,7 +63,7 @@ class RankingMetrics:
         if weights is not None:
             values[_WEIGHT] = weights_of_lists(weights, s, ids).double()
         chunk = {name: of_lists.detach().reshape(-1).cpu() for name, of_lists in values.items()}
-        _check_weighted_alike([*self._chunks[:1], chunk])
+        _check_alike([*self._chunks[:1], chunk])
         self._chunks.append(chunk)
 
     def compute(self, *, sync: bool = True) -> dict[str, float]:
@@ -104,13 +104,13 @@ class RankingMetrics:
         return f"RankingMetrics({names}, ties={self.ties!r}, empty={self.empty})"
 
 
-def _check_weighted_alike(chunks: list[dict[str, Tensor]]) -> None:
+def _check_alike(chunks: list[dict[str, Tensor]]) -> None:
     if any(chunk.keys() != chunks[0].keys() for chunk in chunks):
         raise ValueError("list_weight must be given in every call or in none")
 
 
 def _joined(chunks: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    _check_weighted_alike(chunks)
+    _check_alike(chunks)
     return {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]} if chunks else {}
 
 

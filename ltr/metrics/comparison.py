@@ -68,10 +68,9 @@ class Comparison:
     """Two rankers on the same lists.
 
     Attributes:
-        mean_a, mean_b: means of the rankers' values.
-        difference: ``mean_a - mean_b`` with its bootstrap interval.
-        p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
-            decides, for each list, which value belongs to which ranker. It assumes nothing else.
+        mean_a, mean_b: means of the rankers' values. difference: ``mean_a - mean_b`` with its bootstrap interval. p: p
+        value of the paired randomisation test: how often the difference is at least as far from 0 when a coin decides,
+            for each list, which value belongs to which ranker.
         wins, ties, losses: numbers of lists on which the first ranker's value is larger, equal, and smaller.
     """
 
@@ -301,9 +300,8 @@ def _permutation_p(moved: FloatArray, unit: float, resamples: int, seed: int) ->
     total = moved.sum()
     reached = abs(total) - moved.size * unit  # once the differences are rounded, equal sums may differ by this much
     exact = 2**moved.size <= resamples
-    rng = np.random.default_rng(seed)
-    count, far = 2**moved.size if exact else resamples, 0 if exact else 1
-    start = 0
+    rng, count = np.random.default_rng(seed), 2**moved.size if exact else resamples
+    far, start = 0, 0
     for rows in _batches(count, moved.size):
         if exact:
             kept = np.arange(start, start + rows)[:, None] >> np.arange(moved.size) & 1
@@ -311,4 +309,4 @@ def _permutation_p(moved: FloatArray, unit: float, resamples: int, seed: int) ->
             kept = rng.integers(0, 2, size=(rows, moved.size), dtype=np.int8)
         far += int((np.abs(2.0 * (kept @ moved) - total) >= reached).sum())
         start += rows
-    return far / (count if exact else count + 1)
+    return far / count if exact else (far + 1) / (count + 1)

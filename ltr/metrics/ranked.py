@@ -8,13 +8,12 @@ b[position] of each position, every treatment of ties gives each item a weight:
 * ``average``: the mean weight of its tie group, which is the expectation over a random order of ties;
 * ``subrank``: that of the last position of its tie group, so it beats only items with a lower score.
 
-Items of label 0 matter only for the positions they take. So only relevant items are kept, those with a label above 0,
-each with its position and the first and last position of its tie group.
+Only relevant items are kept, those with a label above 0, each with its position and those of the ends of its tie group.
 
-*Sorting.* The items of all lists are sorted at once: list, score and label of an item are packed into one integer, its
-key, and the keys are sorted by value, so no permutation is computed. Scores keep their order exactly: a float32 is its
-32 bits, a float64 its 64 bits minus the range around zero in which there is no score. If that leaves too few bits for
-list and label, scores are first replaced by their ranks. All of it is done on the CPU.
+*Sorting.* List, score and label of each item are packed into one integer, its key, and the keys of all lists are sorted
+at once, on the CPU. Scores keep their order exactly: a float32 is its 32 bits, a float64 its 64 bits minus the range
+around zero in which there is no score. If that leaves too few bits for list and label, scores are first replaced by
+their ranks.
 """
 
 from __future__ import annotations
@@ -193,8 +192,7 @@ def rank_lists(
 ) -> RankedLists:
     """Check the inputs of a metric, those of `ltr.metrics.ListOptions`, and sort its lists.
 
-    Raises:
-        TypeError, ValueError: inputs that `ltr.lists.as_lists` rejects, and a negative label.
+    Raises TypeError or ValueError for inputs that `ltr.lists.as_lists` rejects, and a negative label.
 
     Examples:
         >>> ranked = rank_lists(torch.tensor([3.0, 1.0, 2.0, 2.0]), torch.tensor([0, 2, 1, 0]))
@@ -335,8 +333,8 @@ def _score_numbers(scores: Tensor, room: int) -> tuple[Tensor, int, int, int]:
 def _packed(scores: tuple[Tensor, int, int, int], number: Tensor, labels: Tensor, label_bits: int) -> Tensor:
     """Return keys of items: the number of the list, that of the score, and in the low bits that of the label."""
     keys = torch.empty_like(number)
-    values, *by = scores
-    pack_keys(values.numpy(), labels.numpy(), number.numpy(), *by, label_bits, keys.numpy())
+    values, highest, gap, bits = scores
+    pack_keys(values.numpy(), labels.numpy(), number.numpy(), highest, gap, bits, label_bits, keys.numpy())
     return keys
 
 

@@ -1,4 +1,4 @@
-r"""The baselines, rankers to compare with: logistic regression, the paper's first stage, and RankBoost.
+"""The baselines, rankers to compare with: logistic regression, the paper's first stage, and RankBoost.
 
 *RankBoost* for two classes minimises the exponential loss of the pairs with boosted threshold rankers. The scoring
 function ``f(x) = sum over rounds t of alpha_t h_t(x)`` with weak rankers ``h_t(x) = [x_j > cut]`` lowers, round by
@@ -9,22 +9,17 @@ round, the mean over all positive-negative pairs
 **Weights.** A pair's weight is a product, ``D(i, k) = v_i u_k`` with v_i proportional to exp(-f(x_i)) over the
 positives and u_k to exp(f(x_k)) over the negatives, each summing to 1. So a round costs O(n d), not n_pos n_neg.
 
-**Weak ranker.** The one with the largest |r|, ``r = sum_{i,k} D(i,k) (h(x_i) - h(x_k)) = V - U``, where V is the
-share of v, and U that of u, above the cut: cumulative sums over the cells between cuts give all of them.
+**Weak ranker.** The one with the largest |r|, ``r = sum_{i,k} D(i,k) (h(x_i) - h(x_k)) = V - U``, where V is the share
+of v, and U that of u, above the cut: cumulative sums over the cells between cuts give all of them.
 
-**Step.** Writing W+ = V (1 - U) for the weight of the pairs that h orders rightly and W- = (1 - V) U for the others
-that it orders,
+**Step.** With W+ = V (1 - U), the weight of the pairs that h orders rightly, and W- = (1 - V) U, L changes by the
+factor ``Z(alpha) = 1 - W+ - W- + W+ exp(-alpha) + W- exp(alpha)``. ``step="exact"`` takes its minimiser alpha = 1/2
+ln(W+ / W-); ``step="bound"`` the minimiser of its bound (1-r)/2 exp(alpha) + (1+r)/2 exp(-alpha), alpha = 1/2 ln((1+r)
+/ (1-r)): a shorter step, and the one for which the largest |r| is the best choice. Weights below 1 / (2 n_pos n_neg),
+half a pair, count as that much, so that a perfect weak ranker gets a finite step; L never rises.
 
-    Z(alpha) = 1 - W+ - W- + W+ exp(-alpha) + W- exp(alpha)
-
-is the factor by which L changes. ``step="exact"`` takes its minimiser alpha = 1/2 ln(W+ / W-); ``step="bound"`` the
-minimiser of its bound (1-r)/2 exp(alpha) + (1+r)/2 exp(-alpha), alpha = 1/2 ln((1+r) / (1-r)): a shorter step, and
-the one for which the largest |r| is the best choice.
-Weights below 1 / (2 n_pos n_neg), half a pair, count as that much, so that a perfect weak ranker gets a finite step;
-L never rises.
-
-Source: Freund, Iyer, Schapire & Singer, *An efficient boosting algorithm for combining preferences* (2003),
-sections 3.2 and 3.3.
+Source: Freund, Iyer, Schapire & Singer, *An efficient boosting algorithm for combining preferences* (2003), sections
+3.2 and 3.3.
 """
 
 from __future__ import annotations

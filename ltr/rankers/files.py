@@ -10,9 +10,9 @@ does not have is an object with one entry:
 ``{"tensor": "name"}``        in a safetensors file, the tensor of that name
 ============================  ==========================================================================
 
-Numbers are written with all digits, so that a ranker scores as before it was saved. A state with an array of two or
-more dimensions, as networks have, or with more than 100,000 numbers in all its arrays, as large forests have, becomes a
-safetensors file: the tensors, and the JSON in its metadata. Reading never runs code from a file.
+A ranker scores as before it was saved. A state with an array of two or more dimensions, as networks have, or with more
+than 100,000 numbers in all its arrays becomes a safetensors file: the tensors, and the JSON in its metadata. Reading
+never runs code from a file.
 """
 
 from __future__ import annotations
@@ -157,9 +157,10 @@ def _encoded(value: Any, place: str, tensors: dict[str, torch.Tensor] | None) ->
         kind = str(value.dtype).removeprefix("torch.")
         if kind not in _TYPES:
             raise TypeError(f"{place} must be an array of {', '.join(_TYPES)} to be saved, got {kind}")
-        return {kind: _numbers(value.tolist())}
-    if isinstance(value, float) and not math.isfinite(value):
-        return {"float": str(value)}
+        numbers = value.tolist()  # in JSON of at most one dimension
+        return {kind: [_number(one) for one in numbers] if value.ndim else _number(numbers)}
+    if (number := _number(value)) is not value:
+        return {"float": number}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
@@ -173,10 +174,9 @@ def _encoded(value: Any, place: str, tensors: dict[str, torch.Tensor] | None) ->
     )
 
 
-def _numbers(values: Any) -> Any:  # noqa: ANN401 (nested lists)
-    if isinstance(values, list):
-        return [_numbers(value) for value in values]
-    return str(values) if isinstance(values, float) and not math.isfinite(values) else values
+def _number(value: Any) -> Any:  # noqa: ANN401 (any leaf)
+    """Return a number that is not finite as text, and other values as they are."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _decoded(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:  # noqa: ANN401
@@ -186,14 +186,15 @@ def _decoded(value: Any, tensors: Mapping[str, torch.Tensor]) -> Any:  # noqa: A
         return value
     if len(value) != 1 or (tag := next(iter(value))) not in _TAGS:
         return {key: _decoded(item, tensors) for key, item in value.items()}
+    content = value[tag]
     if tag == "pairs":
-        return {_decoded(key, tensors): _decoded(item, tensors) for key, item in value[tag]}
-    if tag == "float":
-        return _NOT_FINITE[value[tag]]
-    return tensors[value[tag]] if tag == "tensor" else _array(value[tag], _TYPES[tag])
+        return {_decoded(key, tensors): _decoded(item, tensors) for key, item in content}
+    if tag in ("float", "tensor"):
+        return (_NOT_FINITE if tag == "float" else tensors)[content]
+    return _array(content, _TYPES[tag])
 
 
-def _array(values: Any, kind: torch.dtype) -> torch.Tensor:  # noqa: ANN401 (nested lists)
+def _array(values: Any, kind: torch.dtype) -> torch.Tensor:  # noqa: ANN401 (a list or a number)
     given = values if isinstance(values, list) else [values]
     leaves = [_NOT_FINITE[leaf] if isinstance(leaf, str) else leaf for leaf in given]
     if not all(type(leaf) in ((bool,) if kind is torch.bool else (int, float)) for leaf in leaves):

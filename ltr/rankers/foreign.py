@@ -186,12 +186,12 @@ class TreesRanker(GivenRanker):
 
 def known_names(model: Estimator) -> list[str] | None:
     """Return the names of the columns that a model was fitted to, in its order; None where it knows none."""
+    reader = _reader_of(model)
     try:
-        if _reader_of(model) is _read_lightgbm:
-            booster = model if hasattr(model, "feature_name") else model.booster_
-            names = booster.feature_name()
+        if reader is _read_lightgbm:
+            names = (model if hasattr(model, "feature_name") else model.booster_).feature_name()
             names = None if names == [f"Column_{j}" for j in range(len(names))] else names  # which it makes up
-        elif _reader_of(model) is _read_xgboost:
+        elif reader is _read_xgboost:
             names = (model if hasattr(model, "feature_names") else model.get_booster()).feature_names
         else:
             names = getattr(model, "feature_names_in_", None)

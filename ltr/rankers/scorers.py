@@ -227,8 +227,7 @@ class Standardize(nn.Module):
             return doubles(features[piece if rows is None else rows[piece]])
 
         low, high = np.full(d, np.inf), np.full(d, -np.inf)
-        for piece in pieces(n):
-            values = part(piece)
+        for values in map(part, pieces(n)):
             low, high = np.minimum(low, values.min(axis=0)), np.maximum(high, values.max(axis=0))
         # in units of the largest entry neither the mean of huge nor the variance of tiny columns leaves float64
         size = np.maximum(np.abs(low), np.abs(high))
@@ -260,8 +259,8 @@ class Quantiles(nn.Module):
     """Each column moved to the place of its values in a normal distribution, learned on one set of observations.
 
     A value becomes the normal quantile of the share of observations below it, half of those equal to it included; then
-    the column is standardised. It is linear between at most so many `knots`, and constant beyond the smallest and
-    largest value. A constant column becomes 0.
+    the column is standardised. It is linear between at most so many `knots`, and constant beyond them; a constant
+    column is 0.
 
     Examples:
         >>> quantiles = Quantiles.fit([[1.0], [10.0], [1e9]])

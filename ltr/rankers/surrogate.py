@@ -467,12 +467,12 @@ class SurrogateRanker(Constrained, Scored, Ranker):
             return convex
         trials: list[Fit] = []
         for factor in _FACTORS:
-            if not trials:
-                scaled = {name: factor * value if name in _LAST_LAYER else value for name, value in convex.items()}
-                with contextlib.suppress(NoSlopeError):
-                    trials.append(fitted(scaled, loss, _TRIAL_STEPS))
-                    if near:
-                        return scaled
+            scaled = {name: factor * value if name in _LAST_LAYER else value for name, value in convex.items()}
+            with contextlib.suppress(NoSlopeError):
+                trials.append(fitted(scaled, loss, _TRIAL_STEPS))
+                if near:
+                    return scaled
+                break
         with contextlib.suppress(NoSlopeError):
             trials.append(fitted(new, loss, _TRIAL_STEPS))
         if not trials:

@@ -110,16 +110,17 @@ class Explanation:
 
     With weights w and the mean c of the training rows, column j adds ``w_j (x_j - c_j)``; in a sum of functions of
     single columns, such as RankBoost's, the value of its function. Of two stages, each row is explained by the stage
-    that placed it. In a reranked row the column ``base score`` has what the base score adds. In the others it is the
+    that placed it: in a reranked row the column ``base score`` has what the base score adds, in the others it is the
     whole score of a base that is no sum over columns.
 
     Attributes:
         frame: what each column adds, by row: the columns of the fit, ``base score`` and ``constant`` where there are
-            any, and last their sum ``total``.
-        values: the values of the columns, by row.
-        list: position, score and stage of each row, as in `Ranker.rank`, in the order of the rows.
-        base: what each column adds to the base score of every row, with ``total``; None with one stage, and where the
-            base score is no sum over columns.
+        any,
+            and last their sum ``total``.
+        values: the values of the columns, by row. list: position, score and stage of each row, as in `Ranker.rank`, in
+        the order of the rows. base: what each column adds to the base score of every row, with ``total``; None with one
+        stage, and where the base
+            score is no sum over columns.
         note: what is not explained, in a sentence; empty if nothing.
     """
 

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from ltr import metrics
 from ltr.losses import KLLoss, ListNetLoss, SmoothStatisticLoss, SoftmaxLoss, parse_loss
 from ltr.losses.derivatives import derivatives
+from ltr.losses.operators import Given
 from ltr.statistics import RankStatistic
 from tests.losses.loss_reference import ALL_PAIRS, NO_PAIRS, defined, set_form
 
@@ -73,7 +74,7 @@ def test_list_net_is_the_cross_entropy_of_torch():
 def test_list_net_at_an_extreme_temperature_draws_the_top_label_or_any_item(dtype):
     scores, labels = (x.to(dtype) for x in draw(9, grades=4))
     top = (labels == labels.max()).to(dtype)
-    for compiled in (ListNetLoss.__call__, lambda loss, *given: loss.in_torch(*given, *[None] * 3, reduction="mean")):
+    for compiled in (ListNetLoss.__call__, lambda loss, s, y: loss.in_torch(s, Given(y, None, None, None), "mean")):
         cold, hot = (compiled(ListNetLoss(temperature=t), scores, labels) for t in (1e-310, 1e300))
         torch.testing.assert_close(cold, SoftmaxLoss()(scores, top))
         torch.testing.assert_close(hot, SoftmaxLoss()(scores, torch.ones_like(top)))
@@ -165,7 +166,7 @@ def test_large_gains_give_the_share_of_small_ones(name, double):
         variable = scores.clone().requires_grad_()
         value = loss(variable, y)
         value.backward()
-        formula = loss.in_torch(scores, y, None, None, None, reduction="mean")
+        formula = loss.in_torch(scores, Given(y, None, None, None), "mean")
         assert value.item() == pytest.approx(formula.item(), rel=1e-5 if dtype == torch.float32 else 1e-12)
         found.append((value.detach(), variable.grad, *derivatives(loss, scores, y, torch.zeros(60, dtype=torch.int64))))
     for one, other in zip(*found, strict=True):

@@ -66,7 +66,7 @@ import torch
 
 from ltr.losses import PairFunction, PairwiseLoss
 from ltr.losses.functions import LOGISTIC
-from ltr.losses.transforms import binned_plan
+from ltr.losses.transforms import BinnedPlan
 
 
 class Twice(PairFunction):
@@ -81,7 +81,7 @@ class Twice(PairFunction):
         return 2 * (torch.xlogy(a / 2, a / 2) + torch.xlogy(1 - a / 2, 1 - a / 2))
 
     def plan(self, two):
-        return Doubled(binned_plan(LOGISTIC.derivative, two))
+        return Doubled(BinnedPlan(LOGISTIC.derivative, two))
 
 
 class Doubled:
