@@ -32,7 +32,7 @@ from torch import nn
 from ltr.checks import check_flag, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
 from ltr.estimator_names import Estimator
-from ltr.exact import LinearConstraints, Progress
+from ltr.exact import Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
 from ltr.onnx_graph import OnnxGraph
@@ -162,7 +162,6 @@ class TwoStageRanker(Ranker):
         beside: Table = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
-        constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
         inner: MutableMapping[str, Any] | None = None,
         on_choice: Callable[[int, int], None] | None = None,
@@ -192,7 +191,7 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         given = exact._given_demands(X, beside, sample_weight)
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
-        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints)
+        starts = exact._checked_starts(labels, features.shape[1], warm_starts)
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (on_columns := self._weight_constraints()) is not None:
             check_possible(on_columns, doubles(features), self._names)
@@ -223,7 +222,7 @@ class TwoStageRanker(Ranker):
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
         if chooses:
-            choice = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
+            choice = self._compare(training, seed, {} if inner is None else inner, on_choice)
             self.choice_, spread = dataclasses.replace(choice, similar=similar), choice.spread
         self.list_scores_: FloatArray | None = np.full(len(kept), np.nan)
         self.list_scores_[kept] = scores
@@ -232,9 +231,8 @@ class TwoStageRanker(Ranker):
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
         used = used_columns(self.base_, self._names)
-        given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
-        given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
-        self._fit_stage(exact, scores, training, used, **given_to_search)
+        how: dict[str, Any] = {"spread": spread, "search": search, "asked": () if chooses else asked}
+        self._fit_stage(exact, scores, training, used, starts=starts, on_progress=on_progress, **how)
         free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
@@ -422,7 +420,6 @@ class TwoStageRanker(Ranker):
     def _compare(
         self,
         training: LabelledRows,
-        constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
         on_choice: Callable[[int, int], None] | None,
@@ -446,7 +443,7 @@ class TwoStageRanker(Ranker):
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
             others = [fold for fold in folds if fold.repeat == split.repeat and fold.name != split.name]
-            return split.name, rank_held_out(self, training, split, others, without, constraints, seed)
+            return split.name, rank_held_out(self, training, split, others, without, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         # estimators of other libraries would each take all processors

@@ -5,12 +5,11 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from ltr.exact import LinearConstraints
 from ltr.rankers.base import fit_to
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
 from ltr.rankers.constraint_checks import used_columns
@@ -27,7 +26,6 @@ def rank_held_out(
     split: Fold,
     others: Sequence[Fold],
     without: Callable[[tuple[str, ...]], PartScores],
-    constraints: LinearConstraints | None,
     seed: int,
 ) -> list[list[float]]:
     """Return the places of the held-out rows by base and corrections that learn from the other rows.
@@ -51,8 +49,8 @@ def rank_held_out(
     found = [places(own[held], ranked.lists).tolist()]
     part.top_k = _part_of_top(ranker.top_k, share)
     for spread in SPREADS:
-        options: dict[str, Any] = {"constraints": constraints, "spread": spread, "search": "none"}
-        part._fit_stage(ranker._exact_stage(), scores[train], learnt, found_by.used, **options)
+        stage = ranker._exact_stage()
+        part._fit_stage(stage, scores[train], learnt, found_by.used, spread=spread, search="none")
         cuts = part._cuts(own[held], ranked.lists)
         merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
