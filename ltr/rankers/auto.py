@@ -309,7 +309,6 @@ class AutoRanker(Constrained, Scored, Ranker):
         return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
     def _member(self, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints) -> _Member:
-        """Fit the method that `make` makes to rows under constraints."""
         ranker = make()
         if isinstance(ranker, ScoreColumn):
             ranker._take_names(self)
@@ -489,7 +488,6 @@ class _Member:
         return (own - self.center) / self.scale
 
     def scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the scores of `scores` in a graph."""
         own = self.ranker._saved_form()._scores_in(graph, columns)
         if self.share:
             trees, half, more, one = (graph.constant(value) for value in (float(_TREES), 0.5, _TREES + 1.0, 1.0))
@@ -532,7 +530,6 @@ def _automatic(rows: LabelledRows) -> list[str]:
 
 
 def _made(name: str, rows: LabelledRows, seed: int) -> Any:  # noqa: ANN401 (a ranker, or an estimator)
-    """Return the method of a name, not yet fitted, as it goes with these rows."""
     from sklearn import ensemble
 
     n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"
@@ -643,7 +640,6 @@ def _learnt_weights(scores: FloatArray, rows: LabelledRows) -> tuple[FloatArray,
     given = weights_for_losses(rows.weights, rows.lists, rows.labels)
 
     def of_scores(blend: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss of the scores and its gradient."""
         if rows.pointwise:
             margins = signs * blend
             return float(weights @ np.logaddexp(0.0, -margins)), -weights * signs * np.exp(-np.logaddexp(0.0, margins))

@@ -586,7 +586,6 @@ class Ranker(BaseEstimator):
 
     @property
     def _class_name(self) -> str:
-        """The name of the class of the ranker, or of the estimator that it fits."""
         return type(self).__name__
 
     def _check_prepared(self, preparation: TablePreparation) -> None:
@@ -681,7 +680,6 @@ class Ranker(BaseEstimator):
         return graph.table(preparation)
 
     def _fitted_state(self) -> dict[str, Any]:
-        """Return what a fit found, by name."""
         return {name: getattr(self, name) for name in self._FITTED}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:

@@ -50,8 +50,8 @@ from ltr.weight_constraints import Constrained, WeightConstraints, signed_sum
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
 _LEAST_DEVIATION = 1e-300  # of columns, whose weights are divided by it
+_MOST_PAIRS = 100_000  # that all ascents of a local search compare, about
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
-
 
 Search = Literal["proof", "quick", "none"]
 """How far the exact stage searches: to a proof, by a local search alone, or not at all where it can do without."""
@@ -65,12 +65,11 @@ class ReproducibleSearch:
     node_limit=...)`` that is so for every problem.
 
     Attributes:
-        restarts, pairs: most ascents of the local search, and about how many pairs all of them compare.
+        restarts: most ascents of the local search.
         proof: whether branch and bound follows the local search.
     """
 
     restarts: int = 100
-    pairs: int = 100_000
     proof: bool = True
 
     def check(self, problem: Problem) -> None:
@@ -79,8 +78,8 @@ class ReproducibleSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search locally, then by branch and bound."""
-        pairs = max(1, state.problem.pair_count)
-        search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
+        restarts = min(self.restarts, _MOST_PAIRS // max(1, state.problem.pair_count))
+        search_locally(state, state.remaining / 2, restarts)
         if not self.proof:
             return Ending(Status.HEURISTIC)
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)

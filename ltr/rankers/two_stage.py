@@ -59,7 +59,7 @@ from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, Table, f
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.rankers.unseen import common, held_out_scores, rank_held_out
+from ltr.rankers.unseen import held_out_scores, rank_held_out
 from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -243,7 +243,6 @@ class TwoStageRanker(Ranker):
         return self
 
     def _merged_of(self, scores: FloatArray, training: LabelledRows) -> FloatArray:
-        """Return the merged scores of the rows of the fit by these base scores."""
         return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
 
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
@@ -408,7 +407,6 @@ class TwoStageRanker(Ranker):
         return None if known is None else known.mean(axis=0)
 
     def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
-        """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
             used = used_columns(self.base_, self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
@@ -435,11 +433,11 @@ class TwoStageRanker(Ranker):
         splits = folds if known_before else folds[1:]
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        rows_of = {fold.name: fold.train for fold in folds}
 
         @computed_once
-        def without(names: tuple[str, ...]) -> PartScores:
-            return self._fit_part(training, common([rows_of[name] for name in names]), seed)
+        def without(some: tuple[Fold, ...]) -> PartScores:
+            common = functools.partial(np.intersect1d, assume_unique=True)
+            return self._fit_part(training, functools.reduce(common, [fold.train for fold in some]), seed)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
             others = [fold for fold in folds if fold.repeat == split.repeat and fold.name != split.name]

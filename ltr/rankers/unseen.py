@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from ltr.rankers.base import fit_to
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
 from ltr.rankers.constraint_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
-from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table
+from ltr.rankers.inputs import FloatArray, LabelledRows, Table
 
 if TYPE_CHECKING:
     from ltr.rankers.two_stage import TwoStageRanker
@@ -25,7 +24,7 @@ def rank_held_out(
     training: LabelledRows,
     split: Fold,
     others: Sequence[Fold],
-    without: Callable[[tuple[str, ...]], PartScores],
+    without: Callable[[tuple[Fold, ...]], PartScores],
     seed: int,
 ) -> list[list[float]]:
     """Return the places of the held-out rows by base and corrections that learn from the other rows.
@@ -40,8 +39,8 @@ def rank_held_out(
     if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
         train = train[~np.isnan(scores[train])]
     elif ranker._learns_base and (before := list(_seen_before(split, others))):
-        for other, names in before:
-            scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
+        for other, folds in before:
+            scores[other.held] = without(folds).on_the_scale_of(own[split.train])[other.held]
         train = np.sort(np.concatenate([other.held for other, _ in before]))
         whole = sum(len(fold.held) for fold in (split, *others))
     learnt, ranked = training.take(train), training.take(held)
@@ -134,15 +133,10 @@ def _part_of_top(top_k: int | None, share: float) -> int | None:
     return None if top_k is None else max(2, round(top_k * share))
 
 
-def common(rows: Sequence[IntArray]) -> IntArray:
-    """Return the rows that are in all of these, in ascending order."""
-    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
-
-
-def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
+def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[Fold, ...]]]:
     """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them."""
     for other in others:
-        shared = common([split.train, other.train])
+        shared = np.intersect1d(split.train, other.train, assume_unique=True)
         if len(shared) and np.isin(other.held, split.train).all():
-            both = tuple(sorted((split.name, other.name)))
-            yield other, (other.name,) if len(shared) == len(other.train) else both
+            pair = sorted((split, other), key=lambda fold: fold.name)
+            yield other, (other,) if len(shared) == len(other.train) else tuple(pair)
