@@ -308,8 +308,8 @@ class AutoRanker(Constrained, Scored, Ranker):
         values = {name: own + gain for name, gain in gains.items()}
         return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
-    def _member(self, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints) -> _Member:
-        ranker = make()
+    def _member(self, method: Estimator, rows: LabelledRows, constraints: WeightConstraints) -> _Member:
+        ranker = clone(method, safe=False)  # of an object that is no estimator of scikit-learn a copy
         if isinstance(ranker, ScoreColumn):
             ranker._take_names(self)
         else:
@@ -346,34 +346,34 @@ class AutoRanker(Constrained, Scored, Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
-        """Return the methods that are asked for and can promise the constraints, by name."""
+    def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Estimator]:
+        """Return the methods, not yet fitted, that are asked for and can promise the constraints, by name."""
         found = self._any_methods(rows)
         if not constraints:
             return found
-        told = {name: why_refused(make(), constraints, self._names, promise=True) for name, make in found.items()}
+        told = {name: why_refused(one, constraints, self._names, promise=True) for name, one in found.items()}
         refused = {name: why for name, why in told.items() if why}
         # scores in use today may be there to be compared with only
         left_out = set(found) if self.methods == "auto" else {TODAY}
         for name, why in refused.items():
             if name not in left_out or len(refused) == len(found):
                 raise ValueError(f"methods: {name} {why}; leave it out, or the constraint")
-        return {name: make for name, make in found.items() if name not in refused}
+        return {name: one for name, one in found.items() if name not in refused}
 
     def _on_few_columns(
         self,
         rows: LabelledRows,
         seen: Sequence[IntArray],
-        methods: dict[str, Callable[[], Any]],
+        methods: dict[str, Estimator],
         constraints: WeightConstraints,
     ) -> list[WeightConstraints]:
         """Return the constraints of fits to all rows and to parts of them, under `max_nonzeros` on few columns."""
         if (most := constraints.max_nonzeros) is None:
             return [constraints] * (1 + len(seen))
         columns = {
-            name: ranker.place(self.n_features_in_, self._names)
-            for name, make in methods.items()
-            if isinstance(ranker := make(), ScoreColumn)
+            name: one.place(self.n_features_in_, self._names)
+            for name, one in methods.items()
+            if isinstance(one, ScoreColumn)
         }
         taken = sorted({at for name, at in columns.items() if name != TODAY or len(methods) == 1})
         if len(taken) > most:
@@ -400,29 +400,25 @@ class AutoRanker(Constrained, Scored, Ranker):
             for one in (() if isinstance(self.methods, str) else self.methods)
         ]
 
-    def _any_methods(self, rows: LabelledRows) -> dict[str, Callable[[], Any]]:
+    def _any_methods(self, rows: LabelledRows) -> dict[str, Estimator]:
         """Return the methods that are asked for, whatever is demanded of columns."""
-        found: dict[str, Callable[[], Any]] = {}
+        found: dict[str, Estimator] = {}
         if self.today is not None:
             ScoreColumn(self.today)._take_names(self)  # a column that is not there is refused before anything is fitted
-            found[TODAY] = functools.partial(ScoreColumn, self.today)
+            found[TODAY] = ScoreColumn(self.today)
         if isinstance(self.methods, str) and self.methods != "auto":
             raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
         given = _automatic(rows) if self.methods == "auto" else list(self.methods)
         if not given and not found:
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
-            if isinstance(method, str):
-                name, make = method, functools.partial(_made, method, rows, self.seed)
-                make()  # names that are wrong are refused before anything is fitted
-            elif isinstance(method, type) or not hasattr(method, "fit"):
+            named = isinstance(method, str)
+            if not named and (isinstance(method, type) or not hasattr(method, "fit")):
                 raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
-            else:
-                name, make = type(method).__name__, functools.partial(clone, method, safe=False)
-            at = 2
+            name, at = method if named else type(method).__name__, 2
             while name in found or name == BLEND:
                 name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
-            found[name] = make
+            found[name] = _made(method, rows, self.seed) if named else method
         return found
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:

@@ -363,11 +363,10 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores[top], columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
         on_top = [one.of_top(scores, top) for one in asked]
-        needed = least_top(asked, scores, lists) if any(one.demand is None and not one.met for one in on_top) else None
-        if needed is not None:
+        settled = any(one.demand is None and not one.met for one in on_top)
+        if settled and (needed := least_top(asked, scores, lists)) is not None:
             each = "" if lists is None else " of each query"
             refuse_settled(on_top, f"Rerank more rows (top_k): the first {needed}{each}, or better twice as many")
-        refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         bound, taken = self._weight_constraints(), 0
         if used is not None and bound is not None and bound.max_nonzeros is not None:
@@ -693,8 +692,7 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
 
     def enough(top_k: int) -> bool:
         top = scores >= cut(scores, lists, top_k)
-        found = [one.of_top(scores, top) for one in asked]
-        return all(one.demand is not None or one.met for one in found)
+        return all(one.demand is not None or one.met for one in (each.of_top(scores, top) for each in asked))
 
     longest = len(scores) if lists is None else int(np.bincount(lists).max())
     sizes = range(2, longest + 1)
