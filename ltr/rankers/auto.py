@@ -204,10 +204,8 @@ class AutoRanker(Constrained, Scored, Ranker):
         Without a `group`, rows that are much more similar than rows otherwise are count as one
         (`ltr.data.similar_rows`). With a `time`, the first rows are not ranked out of fold. The chances have weights of
         their own, `calibration_weight`, (n,), >= 0, where others only make methods look at hits more. `on_progress` is
-        called with the number of fits that are done, that of all, and what is being fitted.
-
-        Raises:
-            ValueError: too few rows to hold some out; constraints that no method or no weights satisfy.
+        called with the number of fits that are done, that of all, and what is being fitted. Raises ValueError for too
+        few rows to hold some out, and constraints that no method or no weights satisfy.
         """
         measure = self._measure()
         if math.isnan(simplicity := as_float(self.simplicity)):
@@ -271,10 +269,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         measure: tuple[RankStatistic, GainName, bool],
         simplicity: float,
     ) -> Comparison:
-        """Find the weights of the blend, compare it with its members, and deploy what the rule takes.
-
-        `held` are the scores out of fold of all methods, (repeats, n, methods), NaN for rows without.
-        """
+        """Weigh, compare and deploy by the rule; `held` are scores out of fold, (repeats, n, methods), else NaN."""
         alike = np.array([name != TODAY for name in names])
         known = np.flatnonzero(~np.isnan(held[0, :, 0]))
         results, crossed = {}, np.full(held.shape[:2], np.nan)

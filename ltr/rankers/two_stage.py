@@ -278,10 +278,9 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
     def _put_under_constraints(self, base: Ranker, training: LabelledRows) -> None:
-        """Give a base, not yet fitted, the constraints of the exact stage, where it can be fitted under them.
+        """Give a base, not yet fitted, the constraints of the exact stage, if it takes any and has none of its own.
 
-        These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
-        and checked afterwards. Raises ValueError for a ranker that never satisfies one of them.
+        Others are fitted as they are, and checked afterwards; one that never satisfies a constraint is refused.
         """
         if (on_columns := self._weight_constraints()) is None:
             return

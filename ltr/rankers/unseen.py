@@ -29,8 +29,7 @@ def rank_held_out(
 ) -> list[list[float]]:
     """Return the places of the held-out rows by base and corrections that learn from the other rows.
 
-    `others` are the other folds of the repeat, and `without` returns the scores by a base fitted to the rows that
-    several folds have for training.
+    `without` returns the scores by a base fitted to the rows that several of the `others` of the repeat have to learn.
     """
     held, part = split.held, copy.copy(ranker)
     found_by = ranker._fit_part(training, split.train, seed)
@@ -57,10 +56,7 @@ def rank_held_out(
 
 
 def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, folds: Sequence[Fold]) -> FloatArray:
-    """Return merged scores of rows by clones that have not seen them and correct the base to the same degree.
-
-    Their base and exact scores are put on the scales of this ranker's, and then merged as in a prediction.
-    """
+    """Return merged scores of rows by clones that have not seen them, on the scales of this ranker."""
     features, lists = rows.features, rows.lists
     if (known := ranker._known_out_of_fold) is not None and len(known) == len(rows.labels):
         return ranker._merged(known, ranker._cuts(known, lists), features, lists)
