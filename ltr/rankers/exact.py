@@ -231,7 +231,7 @@ class ExactRanker(Constrained, Scored, Ranker):
         return signed_sum(terms)
 
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
-        """Return this ranker, fitted in this process, with its weights moved to the largest margin, as by `recentre`."""
+        """Return this ranker, fitted in this process, with its weights moved to the largest margin, see `recentre`."""
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
             raise ValueError("recentred needs real weights: whole numbers cannot be moved, use integer=None")
