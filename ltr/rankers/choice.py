@@ -71,7 +71,7 @@ _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
 class Fold:
     """Rows that are held out, and rows to learn from, ascending; a `repeat` holds each row out once at most."""
 
-    name: str
+    name: str  # that no other fold of a seed has
     repeat: int
     train: IntArray
     held: IntArray
@@ -281,7 +281,8 @@ def compare(
             if split.repeat == repeat:
                 scores[:, split.held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(split.held)
         rows = np.flatnonzero(~np.isnan(scores[0]))
-        ranked = dataclasses.replace(training, features=training.labels, labels=labels, weights=weights).take(rows)
+        # only labels count, and features may be large
+        ranked = dataclasses.replace(training, features=labels, labels=labels, weights=weights).take(rows)
         found.append(_gains(scores[:, rows], ranked, measure, rng))
     gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
     return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))
