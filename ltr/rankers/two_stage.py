@@ -78,6 +78,7 @@ _OTHER_BASE = (
     "config, None in Python)"
 )
 _LARGER_TOP = ": rerank more rows (a larger top_k), correct the base (base_score=True), or drop the constraint"
+_Placed = tuple[FloatArray, NDArray[np.bool_]]  # scores, and which rows the exact stage placed
 _ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
 
 
@@ -237,17 +238,17 @@ class TwoStageRanker(Ranker):
         if self.choice_ is not None:
             self._explain_choice()
         if asked:
-            self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price, free=free)
+            self.demands_ = outcome_of(
+                asked, self._merged(scores, training.features, training.lists)[0], exact._price, free=free
+            )
         if bound := self._weight_constraints(of_base=False):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _merged_of(self, scores: FloatArray, training: LabelledRows) -> FloatArray:
-        return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
-
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether."""
-        unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
+        merged, _ = self._merged(scores, training.features, training.lists)
+        unmet = [one for one in asked if not one.met(merged)]
         if not unmet:
             return False
         if missed := [f"{one.text} (by {one.value(scores):.4g})" for one in asked if not one.met(scores)]:
@@ -506,8 +507,8 @@ class TwoStageRanker(Ranker):
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
         qid = self._lists_for("reranked", qid)
-        scores, cuts, _ = self._first_stage(self._features(X), qid)
-        return scores >= cuts
+        scores, queries = self._first_stage(self._features(X), qid)
+        return scores >= self._cuts(scores, queries)
 
     def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
         """Return this ranker with its weights moved to the largest margin, see `ExactRanker.recentred`."""
@@ -571,15 +572,15 @@ class TwoStageRanker(Ranker):
         base._take_names(self)
         return base
 
-    def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
-        """Return base scores, the score from which each row is reranked, and the number of its query."""
+    def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, IntArray | None]:
+        """Return base scores, and the number of the query of each row where queries have their own cuts."""
         # after a fit on one list the scores hold for any list
         queries = None if qid is None or self.threshold_ is not None else checked_queries(qid, len(features))[0]
         one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
-        scores = self.base_._scores_among(features, self._names, one if queries is None else queries)
-        return scores, self._cuts(scores, queries), queries
+        return self.base_._scores_among(features, self._names, one if queries is None else queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
+        """Return the base score from which each row is reranked."""
         return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
@@ -595,13 +596,15 @@ class TwoStageRanker(Ranker):
             return self.decision_function(X, qid)
         features = self._features(X)
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        return self._merged(known, self._cuts(known, queries), features, queries)
+        return self._merged(known, features, queries)[0]
 
-    def _merged(self, scores: FloatArray, cuts: FloatArray, features: Features, queries: IntArray | None) -> FloatArray:
-        """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
+    def _merged(self, scores: FloatArray, features: Features, queries: IntArray | None) -> _Placed:
+        """Return scores that order the rows of the tops of base scores by the exact stage, and which rows these are."""
         if self.coef_ is None:
-            return scores
-        return self._lifted(scores, cuts, self.exact_._scores_at(features, scores, scores >= cuts), queries)
+            return scores, np.zeros(len(scores), dtype=np.bool_)
+        cuts = self._cuts(scores, queries)
+        exact = self.exact_._scores_at(features, scores, scores >= cuts)
+        return self._lifted(scores, cuts, exact, queries), scores >= cuts
 
     def _lifted(self, scores: FloatArray, cuts: FloatArray, exact: FloatArray, queries: IntArray | None) -> FloatArray:
         """Return these base scores with those of the rows at the top replaced by higher ones, in the exact order."""
@@ -612,9 +615,9 @@ class TwoStageRanker(Ranker):
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
 
-    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
-        scores, cuts, queries = self._first_stage(features, qid)
-        return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
+    def _placed(self, features: Features, qid: ArrayLike | None) -> _Placed:
+        scores, queries = self._first_stage(features, qid)
+        return self._merged(scores, features, queries)
 
     _held_out_scores = held_out_scores
 

@@ -49,8 +49,7 @@ def rank_held_out(
     for spread in SPREADS:
         stage = ranker._exact_stage()
         part._fit_stage(stage, scores[train], learnt, found_by.used, spread=spread, search="none")
-        cuts = part._cuts(own[held], ranked.lists)
-        merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
+        merged, _ = part._merged(own[held], ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
     return found
 
@@ -59,7 +58,7 @@ def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, fo
     """Return merged scores of rows by clones that have not seen them, on the scales of this ranker."""
     features, lists = rows.features, rows.lists
     if (known := ranker._known_out_of_fold) is not None and len(known) == len(rows.labels):
-        return ranker._merged(known, ranker._cuts(known, lists), features, lists)
+        return ranker._merged(known, features, lists)[0]
     own = ranker.base_._scores_among(features, ranker._names, lists)
     if ranker.coef_ is None:
         return ranker._out_of_fold(own, rows, folds, 0)
