@@ -64,8 +64,7 @@ def test_base_scores_of_the_rows_of_a_correction_come_from_fits_without_those_he
     folds = folds_of(LabelledRows(None, np.arange(60) % 3 == 0, times=times), 0, 1)
     for split in folds[1:]:
         for other, fitted in _seen_before(split, [fold for fold in folds if fold is not split]):
-            assert not set(split.held) & set.intersection(*(set(fold.train) for fold in fitted))
-            assert not set(other.held) & set.intersection(*(set(fold.train) for fold in fitted))
+            assert not {*split.held, *other.held} & set.intersection(*(set(fold.train) for fold in fitted))
 
 
 def test_the_comparison_finds_gains_that_are_known():
