@@ -592,6 +592,5 @@ def _gains(
 
 
 def _split(values: FloatArray, lists: IntArray, count: int = 0) -> list[FloatArray]:
-    """Return the values of each list, of at least so many lists."""
     order = np.argsort(lists, kind="stable")
     return np.split(values[order], np.cumsum(np.bincount(lists, minlength=count))[:-1])

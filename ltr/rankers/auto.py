@@ -204,10 +204,8 @@ class AutoRanker(Constrained, Scored, Ranker):
         Without a `group`, rows that are much more similar than rows otherwise are count as one
         (`ltr.data.similar_rows`). With a `time`, the first rows are not ranked out of fold. The chances have weights of
         their own, `calibration_weight`, (n,), >= 0, where others only make methods look at hits more. `on_progress` is
-        called with the number of fits that are done, that of all, and what is being fitted.
-
-        Raises:
-            ValueError: too few rows to hold some out; constraints that no method or no weights satisfy.
+        called with the number of fits that are done, that of all, and what is being fitted. Raises ValueError for too
+        few rows to hold some out, and constraints that no method or no weights satisfy.
         """
         measure = self._measure()
         if math.isnan(simplicity := as_float(self.simplicity)):
@@ -271,10 +269,7 @@ class AutoRanker(Constrained, Scored, Ranker):
         measure: tuple[RankStatistic, GainName, bool],
         simplicity: float,
     ) -> Comparison:
-        """Find the weights of the blend, compare it with its members, and deploy what the rule takes.
-
-        `held` are the scores out of fold of all methods, (repeats, n, methods), NaN for rows without.
-        """
+        """Weigh, compare and deploy by the rule; `held` are scores out of fold, (repeats, n, methods), else NaN."""
         alike = np.array([name != TODAY for name in names])
         known = np.flatnonzero(~np.isnan(held[0, :, 0]))
         results, crossed = {}, np.full(held.shape[:2], np.nan)
@@ -308,9 +303,8 @@ class AutoRanker(Constrained, Scored, Ranker):
         values = {name: own + gain for name, gain in gains.items()}
         return Comparison(chosen, values, gains, deviations, blend, str(measure[0]))
 
-    def _member(self, make: Callable[[], Any], rows: LabelledRows, constraints: WeightConstraints) -> _Member:
-        """Fit the method that `make` makes to rows under constraints."""
-        ranker = make()
+    def _member(self, method: Estimator, rows: LabelledRows, constraints: WeightConstraints) -> _Member:
+        ranker = clone(method, safe=False)  # of an object that is no estimator of scikit-learn a copy
         if isinstance(ranker, ScoreColumn):
             ranker._take_names(self)
         else:
@@ -347,34 +341,34 @@ class AutoRanker(Constrained, Scored, Ranker):
         """The fitted methods that the score is made of."""
         return [self._members[name].ranker for name in self.weights_]
 
-    def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Callable[[], Any]]:
-        """Return the methods that are asked for and can promise the constraints, by name."""
+    def _methods(self, rows: LabelledRows, constraints: WeightConstraints) -> dict[str, Estimator]:
+        """Return the methods, not yet fitted, that are asked for and can promise the constraints, by name."""
         found = self._any_methods(rows)
         if not constraints:
             return found
-        told = {name: why_refused(make(), constraints, self._names, promise=True) for name, make in found.items()}
+        told = {name: why_refused(one, constraints, self._names, promise=True) for name, one in found.items()}
         refused = {name: why for name, why in told.items() if why}
         # scores in use today may be there to be compared with only
         left_out = set(found) if self.methods == "auto" else {TODAY}
         for name, why in refused.items():
             if name not in left_out or len(refused) == len(found):
                 raise ValueError(f"methods: {name} {why}; leave it out, or the constraint")
-        return {name: make for name, make in found.items() if name not in refused}
+        return {name: one for name, one in found.items() if name not in refused}
 
     def _on_few_columns(
         self,
         rows: LabelledRows,
         seen: Sequence[IntArray],
-        methods: dict[str, Callable[[], Any]],
+        methods: dict[str, Estimator],
         constraints: WeightConstraints,
     ) -> list[WeightConstraints]:
         """Return the constraints of fits to all rows and to parts of them, under `max_nonzeros` on few columns."""
         if (most := constraints.max_nonzeros) is None:
             return [constraints] * (1 + len(seen))
         columns = {
-            name: ranker.place(self.n_features_in_, self._names)
-            for name, make in methods.items()
-            if isinstance(ranker := make(), ScoreColumn)
+            name: one.place(self.n_features_in_, self._names)
+            for name, one in methods.items()
+            if isinstance(one, ScoreColumn)
         }
         taken = sorted({at for name, at in columns.items() if name != TODAY or len(methods) == 1})
         if len(taken) > most:
@@ -401,29 +395,25 @@ class AutoRanker(Constrained, Scored, Ranker):
             for one in (() if isinstance(self.methods, str) else self.methods)
         ]
 
-    def _any_methods(self, rows: LabelledRows) -> dict[str, Callable[[], Any]]:
+    def _any_methods(self, rows: LabelledRows) -> dict[str, Estimator]:
         """Return the methods that are asked for, whatever is demanded of columns."""
-        found: dict[str, Callable[[], Any]] = {}
+        found: dict[str, Estimator] = {}
         if self.today is not None:
             ScoreColumn(self.today)._take_names(self)  # a column that is not there is refused before anything is fitted
-            found[TODAY] = functools.partial(ScoreColumn, self.today)
+            found[TODAY] = ScoreColumn(self.today)
         if isinstance(self.methods, str) and self.methods != "auto":
             raise ValueError(f'methods must be "auto" or a list of methods, got {self.methods!r}')
         given = _automatic(rows) if self.methods == "auto" else list(self.methods)
         if not given and not found:
             raise ValueError("methods must have at least one method, got an empty list")
         for method in given:
-            if isinstance(method, str):
-                name, make = method, functools.partial(_made, method, rows, self.seed)
-                make()  # names that are wrong are refused before anything is fitted
-            elif isinstance(method, type) or not hasattr(method, "fit"):
+            named = isinstance(method, str)
+            if not named and (isinstance(method, type) or not hasattr(method, "fit")):
                 raise ValueError(f"methods must be names or estimators, got {method!r:.80}")
-            else:
-                name, make = type(method).__name__, functools.partial(clone, method, safe=False)
-            at = 2
+            name, at = method if named else type(method).__name__, 2
             while name in found or name == BLEND:
                 name, at = f"{name.rsplit(' ', 1)[0]} {at}", at + 1
-            found[name] = make
+            found[name] = _made(method, rows, self.seed) if named else method
         return found
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
@@ -489,7 +479,6 @@ class _Member:
         return (own - self.center) / self.scale
 
     def scores_in(self, graph: OnnxGraph, columns: str) -> str:
-        """Return the scores of `scores` in a graph."""
         own = self.ranker._saved_form()._scores_in(graph, columns)
         if self.share:
             trees, half, more, one = (graph.constant(value) for value in (float(_TREES), 0.5, _TREES + 1.0, 1.0))
@@ -532,7 +521,6 @@ def _automatic(rows: LabelledRows) -> list[str]:
 
 
 def _made(name: str, rows: LabelledRows, seed: int) -> Any:  # noqa: ANN401 (a ranker, or an estimator)
-    """Return the method of a name, not yet fitted, as it goes with these rows."""
     from sklearn import ensemble
 
     n, kind = len(rows.labels), "Classifier" if rows.pointwise else "Regressor"
@@ -643,7 +631,6 @@ def _learnt_weights(scores: FloatArray, rows: LabelledRows) -> tuple[FloatArray,
     given = weights_for_losses(rows.weights, rows.lists, rows.labels)
 
     def of_scores(blend: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss of the scores and its gradient."""
         if rows.pointwise:
             margins = signs * blend
             return float(weights @ np.logaddexp(0.0, -margins)), -weights * signs * np.exp(-np.logaddexp(0.0, margins))

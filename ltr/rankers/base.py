@@ -217,10 +217,7 @@ class Ranker(BaseEstimator):
         return self
 
     def prepare_with(self, preparation: TablePreparation) -> Self:
-        """Let a fitted ranker take frames of the user's own table, from which a preparation makes the features.
-
-        The preparation is saved with the ranker. Raises ValueError for one of other features.
-        """
+        """Let a fitted ranker take frames of the user's own table, of which the preparation makes the features."""
         check_is_fitted(self)
         self._check_prepared(preparation)
         self.preparation_ = preparation
@@ -448,10 +445,7 @@ class Ranker(BaseEstimator):
     def _training_data(
         self, X: ArrayLike, y: ArrayLike, qid: ArrayLike | None
     ) -> tuple[Any, FloatArray, IntArray | None]:
-        """Check the data of a fit and record the names and the number of the features.
-
-        Returns features, as float64 unless the ranker takes singles; labels, and the number of each row's list.
-        """
+        """Check the data of a fit, and record names and number of the features; return features, labels and lists."""
         self.preparation_ = self.calibration_ = None
         names = column_names(X)
         given = X if names is None else columns_by_name(X, names, missing=True)
@@ -475,11 +469,7 @@ class Ranker(BaseEstimator):
         group: ArrayLike | None = None,
         time: ArrayLike | None = None,
     ) -> LabelledRows:
-        """Check the data of a fit with groups, times and weights of rows, see `_training_data`.
-
-        A row of weight 0 is left out, and there are no weights where all of them are 1: the fit is the same, to the
-        last bit.
-        """
+        """Check the data of a fit without rows of weight 0; weights that are all 1 become None, for equal digits."""
         features, labels, lists = self._training_data(X, y, qid)
         n = len(labels)
         rows = LabelledRows(features, labels, lists, checked_groups(group, n, lists), checked_times(time, n, lists))
@@ -524,10 +514,7 @@ class Ranker(BaseEstimator):
         return features if missing else checked_features(features, names)
 
     def _lists_for(self, method: str, qid: Qid) -> ArrayLike | None:
-        """Return the lists that a caller gave, None where all rows are one list.
-
-        Raises ValueError for nothing given after a fit with queries: one list would be a wrong answer.
-        """
+        """Return the lists that a caller gave; refuse to take all rows for one list after a fit with queries."""
         if not isinstance(qid, EllipsisType):
             return qid
         check_is_fitted(self)
@@ -586,7 +573,6 @@ class Ranker(BaseEstimator):
 
     @property
     def _class_name(self) -> str:
-        """The name of the class of the ranker, or of the estimator that it fits."""
         return type(self).__name__
 
     def _check_prepared(self, preparation: TablePreparation) -> None:
@@ -681,7 +667,6 @@ class Ranker(BaseEstimator):
         return graph.table(preparation)
 
     def _fitted_state(self) -> dict[str, Any]:
-        """Return what a fit found, by name."""
         return {name: getattr(self, name) for name in self._FITTED}
 
     def _restore(self, fitted: Mapping[str, Any]) -> None:

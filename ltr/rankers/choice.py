@@ -69,12 +69,9 @@ _ENTRIES = 1 << 19  # of resampled rows whose statistic is computed at a time
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """Some rows that are held out, and those that a ranker of them may learn from, by number, ascending.
+    """Rows that are held out, and rows to learn from, ascending; a `repeat` holds each row out once at most."""
 
-    No other fold of a seed has its `name`, and no two folds of a `repeat` hold the same row out.
-    """
-
-    name: str
+    name: str  # that no other fold of a seed has
     repeat: int
     train: IntArray
     held: IntArray
@@ -195,10 +192,7 @@ class Choice:
 
 @dataclass(frozen=True, eq=False)
 class PartScores:
-    """Scores of all rows, (n,), by a ranker that has seen some, and the mean and deviation of those of these.
-
-    `used` are the columns that the scores depend on, (d,), where they are known.
-    """
+    """Scores of all rows by a ranker that has seen some, the mean and deviation of these, and columns in use."""
 
     scores: FloatArray
     mean: float
@@ -287,7 +281,8 @@ def compare(
             if split.repeat == repeat:
                 scores[:, split.held] = np.asarray(results[split.name]) + (rng.random() - 0.5) / len(split.held)
         rows = np.flatnonzero(~np.isnan(scores[0]))
-        ranked = dataclasses.replace(training, features=training.labels, labels=labels, weights=weights).take(rows)
+        # only labels count, and features may be large
+        ranked = dataclasses.replace(training, features=labels, labels=labels, weights=weights).take(rows)
         found.append(_gains(scores[:, rows], ranked, measure, rng))
     gains, deviations = (np.mean(of_repeats, axis=0).tolist() for of_repeats in zip(*found, strict=True))
     return dict(zip(names, gains, strict=True)), dict(zip(names, deviations, strict=True))
@@ -296,10 +291,7 @@ def compare(
 def labels_in_lists(
     labels: FloatArray, weights: FloatArray | None, lists: IntArray | None, gain: GainName
 ) -> tuple[FloatArray, FloatArray | None]:
-    """Return labels whose gains are multiplied by the rows' relative weights, and the weight of each row's list.
-
-    A single list has no weight: its rows have their own.
-    """
+    """Return labels with gains times the relative weights of rows, and the weight of each row's list."""
     if weights is None or lists is None:
         return weighted_labels(labels, weights, gain), None
     of_lists, relative = weights_by_row(weights, lists, labels)

@@ -165,13 +165,11 @@ class _Cone:
         return bool(found.success) and -found.fun > 1e-7
 
     def nothing_left(self) -> ValueError:
-        """Return the error that required columns cannot be used."""
         told = ", ".join(self.names[j] for j in self.required)
         return ValueError(f"required: the other constraints leave no weights with which {told} can be used")
 
     @property
     def free_signs(self) -> int:
-        """Number of required columns without a stated sign."""
         return sum(not self.signs[j] for j in self.required)
 
     def sign_patterns(self, first: Sequence[float]) -> Iterator[dict[int, float]]:
@@ -251,7 +249,6 @@ class _Search:
         return value + self.l2 / 2 * float(own @ own), np.append(gradient, slopes.sum()) if self.bias else gradient
 
     def gradient(self, fit: LinearFit) -> FloatArray:
-        """Return the gradient of the objective by the weights of all columns, (d,)."""
         _, slopes = self._slopes(self.Z @ fit.weights + fit.intercept, self.stages[-1])
         return self.Z.T @ slopes + self.l2 * fit.weights
 
@@ -283,7 +280,6 @@ class _Search:
     # fits
 
     def rough(self, support: Iterable[int], start: LinearFit | None = None) -> LinearFit:
-        """Return about the optimum with these columns."""
         key = tuple(sorted(support))
         if key not in self.known:
             self.known[key] = self.fit(np.array(key, dtype=np.int64), start, tolerances=_ROUGH)
@@ -328,7 +324,6 @@ class _Search:
         return LinearFit(weights, bias, self.at(columns, at, self.loss)[0], steps, converged)
 
     def _spread(self, x: FloatArray, support: IntArray) -> FloatArray:
-        """Return the weights of some columns among those of all, (d,)."""
         weights = np.zeros(self.Z.shape[1])
         weights[support] = x[: len(support)]
         return weights
@@ -451,6 +446,5 @@ class _Search:
 
 
 def _large_enough(weights: FloatArray, needed: Sequence[int]) -> bool:
-    """Return whether the weights of required columns, standardised, are at least 0.01 of the largest and not 0."""
     size = np.abs(weights)
     return bool((size[list(needed)] >= LEAST_REQUIRED * max(size.max(), np.finfo(float).tiny)).all())

@@ -119,7 +119,6 @@ class _Score:
         return _Score(self.name, used, up, down)
 
     def how(self, j: int) -> str:
-        """Return how it depends on a column."""
         if self.weights is not None:
             return f"weight {self.weights[j]:.4g}"
         return "used" if self.used[j] else "not used"
@@ -233,7 +232,6 @@ def _score_of(name: str, ranker: Ranker, names: Sequence[str] | None) -> _Score 
 def _checks(
     scores: list[_Score | None], constraints: WeightConstraints, names: Sequence[str] | None
 ) -> list[ConstraintCheck]:
-    """Return the checks of the scores that order rows."""
     names = [f"column {j}" for j in range(len(constraints.signs))] if names is None else names
     known = [score for score in scores if score is not None]
     unknown = "" if len(known) == len(scores) else "nothing is known of how its scores depend on the columns"

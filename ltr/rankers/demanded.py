@@ -97,9 +97,9 @@ class DemandPrice:
 
 @dataclass(frozen=True)
 class DemandOutcome:
-    """What came of the demands of a fit, in their order.
+    """What came of the demands of a fit, in their order; the `price` is None where it was not computed.
 
-    The `price` is None where it was not computed; `free` says that the same ranker is chosen without the demands.
+    `free` says that the same ranker is chosen without the demands.
     """
 
     reached: tuple[ReachedDemand, ...]
@@ -190,9 +190,9 @@ def solve_under(
     warm_starts: Sequence[FloatArray],
     on_progress: Progress | None,
 ) -> tuple[Solution, DemandPrice]:
-    """Return the best weights under the demands of a problem, and what these cost.
+    """Return the best weights under the demands of a problem, and what these cost; the limits are those of each solve.
 
-    The problem without the demands is solved first, whose bound holds with them, too. Limits are those of each solve.
+    The problem without the demands is solved first, whose bound holds with them, too.
     """
     free = solve(dataclasses.replace(problem, demands=()), method, limits, warm_starts=warm_starts)
     if problem.feasible(free.weights):

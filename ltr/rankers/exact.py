@@ -30,7 +30,6 @@ from ltr.checks import as_numbers, as_sequence, doubles, one_of, pieces
 from ltr.data.dataset import Features, differ_in_lists, labels_agree
 from ltr.exact import Demand, Limits, LinearConstraints, Problem, Progress, RerankProblem, Solution, solve
 from ltr.exact.central import central_weights
-from ltr.exact.constraints import check_constraints
 from ltr.exact.largest_margin import NormName, maximise_margin
 from ltr.exact.local_search import LocalSearch, search_locally
 from ltr.exact.problem import Ties, check_integer, check_price_and_margin
@@ -51,8 +50,8 @@ from ltr.weight_constraints import Constrained, WeightConstraints, signed_sum
 __all__ = ["ExactRanker", "ReproducibleSearch"]
 
 _LEAST_DEVIATION = 1e-300  # of columns, whose weights are divided by it
+_MOST_PAIRS = 100_000  # that all ascents of a local search compare, about
 _INNER_RESTARTS = 10  # of the local search where only the features in use are looked for
-
 
 Search = Literal["proof", "quick", "none"]
 """How far the exact stage searches: to a proof, by a local search alone, or not at all where it can do without."""
@@ -66,12 +65,11 @@ class ReproducibleSearch:
     node_limit=...)`` that is so for every problem.
 
     Attributes:
-        restarts, pairs: most ascents of the local search, and about how many pairs all of them compare.
+        restarts: most ascents of the local search.
         proof: whether branch and bound follows the local search.
     """
 
     restarts: int = 100
-    pairs: int = 100_000
     proof: bool = True
 
     def check(self, problem: Problem) -> None:
@@ -80,8 +78,8 @@ class ReproducibleSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search locally, then by branch and bound."""
-        pairs = max(1, state.problem.pair_count)
-        search_locally(state, state.remaining / 2, min(self.restarts, self.pairs // pairs))
+        restarts = min(self.restarts, _MOST_PAIRS // max(1, state.problem.pair_count))
+        search_locally(state, state.remaining / 2, restarts)
         if not self.proof:
             return Ending(Status.HEURISTIC)
         return WeightSpaceSearch(threads=1, local_search=0.0).run(state)
@@ -167,7 +165,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         sample_weight: ArrayLike | None = None,
         beside: Table = None,
         warm_starts: Iterable[ArrayLike] = (),
-        constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
     ) -> ExactRanker:
         """Find the weights; X, y and qid are as in `Ranker`, and a feature must vary in some list.
@@ -177,7 +174,6 @@ class ExactRanker(Constrained, Scored, Ranker):
                 all rows of a list with label 0 must have the same weight, or 0 to be left out. ``"auc"`` takes none.
             beside: further columns of the rows that `demands` may name: a frame, or a mapping of names to columns.
             warm_starts: weights on the raw features, (d,) each, to start from.
-            constraints: side constraints ``A w <= b`` on the weights of the standardised features, or on the points.
             on_progress: called with each `TracePoint` of the search.
 
         Raises:
@@ -188,15 +184,14 @@ class ExactRanker(Constrained, Scored, Ranker):
         features, groups = rows.features, rows.lists
         asked = self._given_demands(X, beside, sample_weight).of(rows.labels, groups)
         labels = self._weighted_labels(rows)
-        starts = self._checked_starts(labels, features.shape[1], warm_starts, constraints)
+        starts = self._checked_starts(labels, features.shape[1], warm_starts)
         lists = TopLists.of(features, groups, round_units=self.integer is not None)
         if not lists.varying.any():
             raise ValueError("X must have a feature that varies in some list, got constant columns only")
         if unused := self._why_unused(self._weight_constraints(), lists.varying):
             raise ValueError(f"required: {unused}")
         tops = [one.of_top(np.zeros(len(labels)), np.ones(len(labels), dtype=np.bool_)) for one in asked]
-        given: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
-        self._find(lists, labels, groups, asked=tops, **given)
+        self._find(lists, labels, groups, asked=tops, starts=starts, on_progress=on_progress)
         if self.coef_ is None:
             raise ValueError("constraints: no weights are known to satisfy them")
         self.demands_ = outcome_of(asked, self._scores(features), self._price)
@@ -236,10 +231,7 @@ class ExactRanker(Constrained, Scored, Ranker):
         return signed_sum(terms)
 
     def recentred(self, norm: NormName = "l2") -> ExactRanker:
-        """Return this ranker with its weights moved to the largest margin, as a fit with `recentre` moves them.
-
-        One that was read from a file, a copy or a pickle lacks its problem: a ValueError.
-        """
+        """Return this ranker, fitted in this process, with its weights moved to the largest margin, see `recentre`."""
         one_of("norm", norm, get_args(NormName))
         if self.integer is not None:
             raise ValueError("recentred needs real weights: whole numbers cannot be moved, use integer=None")
@@ -310,9 +302,7 @@ class ExactRanker(Constrained, Scored, Ranker):
             if self.integer is not None:
                 raise ValueError(f"recentre must be None with integer: points stay whole, got {self.recentre!r}")
 
-    def _checked_starts(
-        self, labels: FloatArray, d: int, warm_starts: Iterable[ArrayLike], constraints: LinearConstraints | None
-    ) -> list[FloatArray]:
+    def _checked_starts(self, labels: FloatArray, d: int, warm_starts: Iterable[ArrayLike]) -> list[FloatArray]:
         """Return the warm starts as float64, once they and the other arguments of a fit on d features are checked."""
         self._weight_constraints()
         RankStatistic.parse(self.statistic).check_labels(graded=not np.isin(labels, (0, 1)).all())
@@ -322,8 +312,6 @@ class ExactRanker(Constrained, Scored, Ranker):
                 raise ValueError(f"warm_starts: weights must have shape ({d},), got {start.shape}")
             if not np.isfinite(start).all():
                 raise ValueError(f"warm_starts: weights must be finite, got {start.tolist()}")
-        if constraints is not None:
-            check_constraints(constraints, d)
         return starts
 
     def _weighted_labels(self, rows: LabelledRows) -> FloatArray:
@@ -350,7 +338,6 @@ class ExactRanker(Constrained, Scored, Ranker):
         groups: IntArray | None,
         *,
         starts: Sequence[FloatArray] = (),
-        constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
         spread: float | None = None,
         search: Search = "proof",
@@ -379,8 +366,13 @@ class ExactRanker(Constrained, Scored, Ranker):
             return
         asked = [one for one in asked if one.demand is not None]
         base_varies = offset > 0 and bool(lists.varying[0])
+        # sums of weights of raw columns that are at least 0, or of points
+        rows = on_columns.inequalities if self.integer is not None else on_columns.inequalities / lists.scale[offset:]
+        rows = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True, initial=0.0), np.finfo(np.float64).tiny)
+        if offset:  # the weight of a base score is one, too
+            rows = np.vstack([np.eye(1, len(lists.center)), np.pad(rows, ((0, 0), (1, 0)))])
         sides: dict[str, Any] = {
-            "constraints": self._all_sides(lists, on_columns, constraints),
+            "constraints": LinearConstraints(0.0 - rows[:, lists.varying], np.zeros(len(rows))) if len(rows) else None,
             "required": np.flatnonzero(np.isin(np.flatnonzero(lists.varying) - offset, on_columns.required)).tolist(),
             "demands": [one.demand for one in asked],
         }
@@ -423,21 +415,6 @@ class ExactRanker(Constrained, Scored, Ranker):
             which = "side constraints" if not asked else "constraints or demands"
             what = "the base's own order violates the" if central is None else "central weights violate the"
             self.note_ = f"{what} {which}: the weights are the best, not central"
-
-    def _all_sides(
-        self, lists: TopLists, on_columns: WeightConstraints, given: LinearConstraints | None
-    ) -> LinearConstraints | None:
-        """Return side constraints on the weights of the columns that vary: those given, signs and rows."""
-        offset = len(lists.center) - self.n_features_in_
-        A, b = (np.empty((0, self.n_features_in_)), np.empty(0)) if given is None else (given.A, given.b)
-        if len(rows := on_columns.inequalities):
-            # sums of weights of raw columns that are at least 0, or of points
-            rows = rows if self.integer is not None else rows / lists.scale[offset:]
-            rows = rows / np.maximum(np.abs(rows).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-            A, b = np.vstack([A, 0.0 - rows]), np.append(b, np.zeros(len(rows)))
-        if offset:  # the weight of a base score is at least 0
-            A, b = np.vstack([-np.eye(1, len(lists.center)), np.pad(A, ((0, 0), (1, 0)))]), np.append(0.0, b)
-        return LinearConstraints(A[:, lists.varying], b) if len(A) else None
 
     def _why_unused(self, on_columns: WeightConstraints, varying: NDArray[np.bool_]) -> str:
         """Return which required columns cannot be used because they do not vary, in words."""

@@ -82,10 +82,7 @@ class LabelledRows:
 
 
 def column_names(X: Table) -> list[str] | None:
-    """Return the names of a data frame's columns; None for anything else, and for columns with numbers as names.
-
-    Raises ValueError for two columns of one name.
-    """
+    """Return the names of a frame's columns, which must differ; None for other tables, and for numbers as names."""
     if not narwhals.dependencies.is_into_dataframe(X):
         return None
     try:

@@ -32,7 +32,7 @@ from torch import nn
 from ltr.checks import check_flag, check_number, check_whole, doubles
 from ltr.data.dataset import Features, checked_queries, labels_agree
 from ltr.estimator_names import Estimator
-from ltr.exact import LinearConstraints, Progress
+from ltr.exact import Progress
 from ltr.exact.largest_margin import NormName
 from ltr.list_demands import Asked
 from ltr.onnx_graph import OnnxGraph
@@ -59,7 +59,7 @@ from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Qid, Table, f
 from ltr.rankers.onnx import lifted
 from ltr.rankers.scorers import TwoStageScorer
 from ltr.rankers.surrogate import SurrogateRanker
-from ltr.rankers.unseen import common, held_out_scores, rank_held_out
+from ltr.rankers.unseen import held_out_scores, rank_held_out
 from ltr.rankers.views import BASE_SCORE, RESERVED, TOTAL, summed
 from ltr.ranks import GainName
 from ltr.statistics import RankStatistic
@@ -78,6 +78,7 @@ _OTHER_BASE = (
     "config, None in Python)"
 )
 _LARGER_TOP = ": rerank more rows (a larger top_k), correct the base (base_score=True), or drop the constraint"
+_Placed = tuple[FloatArray, NDArray[np.bool_]]  # scores, and which rows the exact stage placed
 _ROUNDING = 1e-12  # relative difference of the scores of networks in two programs
 
 
@@ -162,7 +163,6 @@ class TwoStageRanker(Ranker):
         beside: Table = None,
         base_is_fitted: bool = False,
         warm_starts: Iterable[ArrayLike] = (),
-        constraints: LinearConstraints | None = None,
         on_progress: Progress | None = None,
         inner: MutableMapping[str, Any] | None = None,
         on_choice: Callable[[int, int], None] | None = None,
@@ -192,7 +192,7 @@ class TwoStageRanker(Ranker):
         exact._take_names(self)
         given = exact._given_demands(X, beside, sample_weight)
         given.of(labels, lists)  # demands that do not go with the rows are refused before any fit
-        starts = exact._checked_starts(labels, features.shape[1], warm_starts, constraints)
+        starts = exact._checked_starts(labels, features.shape[1], warm_starts)
         seed = 0 if exact.limits is None else exact.limits.seed
         if exact.integer is None and (on_columns := self._weight_constraints()) is not None:
             check_possible(on_columns, doubles(features), self._names)
@@ -223,7 +223,7 @@ class TwoStageRanker(Ranker):
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
         if chooses:
-            choice = self._compare(training, constraints, seed, {} if inner is None else inner, on_choice)
+            choice = self._compare(training, seed, {} if inner is None else inner, on_choice)
             self.choice_, spread = dataclasses.replace(choice, similar=similar), choice.spread
         self.list_scores_: FloatArray | None = np.full(len(kept), np.nan)
         self.list_scores_[kept] = scores
@@ -232,25 +232,23 @@ class TwoStageRanker(Ranker):
         # weights that are chosen for new lists are no optimum of this one, so a proof would serve nothing
         search: Search = "quick" if chooses else "proof"
         used = used_columns(self.base_, self._names)
-        given_to_search: dict[str, Any] = {"starts": starts, "constraints": constraints, "on_progress": on_progress}
-        given_to_search |= {"spread": spread, "search": search, "asked": () if chooses else asked}
-        self._fit_stage(exact, scores, training, used, **given_to_search)
+        how: dict[str, Any] = {"spread": spread, "search": search, "asked": () if chooses else asked}
+        self._fit_stage(exact, scores, training, used, starts=starts, on_progress=on_progress, **how)
         free = not self._keep_to(asked, scores, training) and chooses
         if self.choice_ is not None:
             self._explain_choice()
         if asked:
-            self.demands_ = outcome_of(asked, self._merged_of(scores, training), exact._price, free=free)
+            self.demands_ = outcome_of(
+                asked, self._merged(scores, training.features, training.lists)[0], exact._price, free=free
+            )
         if bound := self._weight_constraints(of_base=False):
             refuse_violated(self, bound, "exact: the ranker of two stages", _LARGER_TOP)
         return self
 
-    def _merged_of(self, scores: FloatArray, training: LabelledRows) -> FloatArray:
-        """Return the merged scores of the rows of the fit by these base scores."""
-        return self._merged(scores, self._cuts(scores, training.lists), training.features, training.lists)
-
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether."""
-        unmet = [one for one in asked if not one.met(self._merged_of(scores, training))]
+        merged, _ = self._merged(scores, training.features, training.lists)
+        unmet = [one for one in asked if not one.met(merged)]
         if not unmet:
             return False
         if missed := [f"{one.text} (by {one.value(scores):.4g})" for one in asked if not one.met(scores)]:
@@ -281,10 +279,9 @@ class TwoStageRanker(Ranker):
             raise ValueError(f"required: {told}: correct the base (base_score=True), or drop the constraint")
 
     def _put_under_constraints(self, base: Ranker, training: LabelledRows) -> None:
-        """Give a base, not yet fitted, the constraints of the exact stage, where it can be fitted under them.
+        """Give a base, not yet fitted, the constraints of the exact stage, if it takes any and has none of its own.
 
-        These are the rankers with parameters for them, without constraints of their own; others are fitted as they are,
-        and checked afterwards. Raises ValueError for a ranker that never satisfies one of them.
+        Others are fitted as they are, and checked afterwards; one that never satisfies a constraint is refused.
         """
         if (on_columns := self._weight_constraints()) is None:
             return
@@ -366,11 +363,10 @@ class TwoStageRanker(Ranker):
             columns = np.column_stack([scores[top], columns])
         top_labels, top_lists = labels[top], None if lists is None else lists[top]
         on_top = [one.of_top(scores, top) for one in asked]
-        needed = least_top(asked, scores, lists) if any(one.demand is None and not one.met for one in on_top) else None
-        if needed is not None:
+        settled = any(one.demand is None and not one.met for one in on_top)
+        if settled and (needed := least_top(asked, scores, lists)) is not None:
             each = "" if lists is None else " of each query"
             refuse_settled(on_top, f"Rerank more rows (top_k): the first {needed}{each}, or better twice as many")
-        refuse_settled(on_top)
         tops = TopLists.of(columns, top_lists, round_units=exact.integer is not None)
         bound, taken = self._weight_constraints(), 0
         if used is not None and bound is not None and bound.max_nonzeros is not None:
@@ -410,7 +406,6 @@ class TwoStageRanker(Ranker):
         return None if known is None else known.mean(axis=0)
 
     def _fit_part(self, training: LabelledRows, seen: IntArray, seed: int) -> PartScores:
-        """Return the scores of all rows by a base ranker that is fitted to some of them."""
         if training.known is not None:
             used = used_columns(self.base_, self._names)
             return PartScores.of(training.known, seen[~np.isnan(training.known[seen])], used)
@@ -422,7 +417,6 @@ class TwoStageRanker(Ranker):
     def _compare(
         self,
         training: LabelledRows,
-        constraints: LinearConstraints | None,
         seed: int,
         results: MutableMapping[str, Any],
         on_choice: Callable[[int, int], None] | None,
@@ -438,15 +432,15 @@ class TwoStageRanker(Ranker):
         splits = folds if known_before else folds[1:]
         missing = [split for split in splits if split.name not in results]
         done = len(splits) - len(missing)
-        rows_of = {fold.name: fold.train for fold in folds}
 
         @computed_once
-        def without(names: tuple[str, ...]) -> PartScores:
-            return self._fit_part(training, common([rows_of[name] for name in names]), seed)
+        def without(some: tuple[Fold, ...]) -> PartScores:
+            common = functools.partial(np.intersect1d, assume_unique=True)
+            return self._fit_part(training, functools.reduce(common, [fold.train for fold in some]), seed)
 
         def ranked(split: Fold) -> tuple[str, list[list[float]]]:
             others = [fold for fold in folds if fold.repeat == split.repeat and fold.name != split.name]
-            return split.name, rank_held_out(self, training, split, others, without, constraints, seed)
+            return split.name, rank_held_out(self, training, split, others, without, seed)
 
         threads = getattr(self._exact_stage().method, "threads", None) or available_threads()
         # estimators of other libraries would each take all processors
@@ -513,8 +507,8 @@ class TwoStageRanker(Ranker):
     def reranked(self, X: ArrayLike, qid: Qid = ...) -> NDArray[np.bool_]:
         """Return which rows are at or above the threshold (of their query), (n,): the exact stage orders them."""
         qid = self._lists_for("reranked", qid)
-        scores, cuts, _ = self._first_stage(self._features(X), qid)
-        return scores >= cuts
+        scores, queries = self._first_stage(self._features(X), qid)
+        return scores >= self._cuts(scores, queries)
 
     def recentred(self, norm: NormName = "l2") -> TwoStageRanker:
         """Return this ranker with its weights moved to the largest margin, see `ExactRanker.recentred`."""
@@ -578,15 +572,15 @@ class TwoStageRanker(Ranker):
         base._take_names(self)
         return base
 
-    def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, FloatArray, IntArray | None]:
-        """Return base scores, the score from which each row is reranked, and the number of its query."""
+    def _first_stage(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, IntArray | None]:
+        """Return base scores, and the number of the query of each row where queries have their own cuts."""
         # after a fit on one list the scores hold for any list
         queries = None if qid is None or self.threshold_ is not None else checked_queries(qid, len(features))[0]
         one = np.zeros(len(features), dtype=np.int64) if self._by_list else None  # which is meant, see `_lists_for`
-        scores = self.base_._scores_among(features, self._names, one if queries is None else queries)
-        return scores, self._cuts(scores, queries), queries
+        return self.base_._scores_among(features, self._names, one if queries is None else queries), queries
 
     def _cuts(self, scores: FloatArray, queries: IntArray | None) -> FloatArray:
+        """Return the base score from which each row is reranked."""
         return cut(scores, queries, self.top_k) if self.threshold_ is None else np.full(len(scores), self.threshold_)
 
     def _scores(self, features: Features, lists: IntArray | None = None) -> FloatArray:
@@ -602,13 +596,15 @@ class TwoStageRanker(Ranker):
             return self.decision_function(X, qid)
         features = self._features(X)
         queries = None if qid is None else checked_queries(qid, len(features))[0]
-        return self._merged(known, self._cuts(known, queries), features, queries)
+        return self._merged(known, features, queries)[0]
 
-    def _merged(self, scores: FloatArray, cuts: FloatArray, features: Features, queries: IntArray | None) -> FloatArray:
-        """Return scores that order the rows by the exact stage where they are at the top, else by these base scores."""
+    def _merged(self, scores: FloatArray, features: Features, queries: IntArray | None) -> _Placed:
+        """Return scores that order the rows of the tops of base scores by the exact stage, and which rows these are."""
         if self.coef_ is None:
-            return scores
-        return self._lifted(scores, cuts, self.exact_._scores_at(features, scores, scores >= cuts), queries)
+            return scores, np.zeros(len(scores), dtype=np.bool_)
+        cuts = self._cuts(scores, queries)
+        exact = self.exact_._scores_at(features, scores, scores >= cuts)
+        return self._lifted(scores, cuts, exact, queries), scores >= cuts
 
     def _lifted(self, scores: FloatArray, cuts: FloatArray, exact: FloatArray, queries: IntArray | None) -> FloatArray:
         """Return these base scores with those of the rows at the top replaced by higher ones, in the exact order."""
@@ -619,9 +615,9 @@ class TwoStageRanker(Ranker):
         above = np.where(exact >= 0, 2.0 + exact, 1.0 + 1.0 / (1.0 - np.minimum(exact, 0.0)))
         return np.where(top, lift + above, scores)
 
-    def _placed(self, features: Features, qid: ArrayLike | None) -> tuple[FloatArray, NDArray[np.bool_]]:
-        scores, cuts, queries = self._first_stage(features, qid)
-        return self._merged(scores, cuts, features, queries), (scores >= cuts) & (self.coef_ is not None)
+    def _placed(self, features: Features, qid: ArrayLike | None) -> _Placed:
+        scores, queries = self._first_stage(features, qid)
+        return self._merged(scores, features, queries)
 
     _held_out_scores = held_out_scores
 
@@ -698,8 +694,7 @@ def least_top(asked: Sequence[Asked], scores: FloatArray, lists: IntArray | None
 
     def enough(top_k: int) -> bool:
         top = scores >= cut(scores, lists, top_k)
-        found = [one.of_top(scores, top) for one in asked]
-        return all(one.demand is not None or one.met for one in found)
+        return all(one.demand is not None or one.met for one in (each.of_top(scores, top) for each in asked))
 
     longest = len(scores) if lists is None else int(np.bincount(lists).max())
     sizes = range(2, longest + 1)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from ltr.exact import LinearConstraints
 from ltr.rankers.base import fit_to
 from ltr.rankers.choice import SPREADS, Fold, PartScores, folds_of, places
 from ltr.rankers.constraint_checks import used_columns
 from ltr.rankers.demanded import GivenDemands
-from ltr.rankers.inputs import FloatArray, IntArray, LabelledRows, Table
+from ltr.rankers.inputs import FloatArray, LabelledRows, Table
 
 if TYPE_CHECKING:
     from ltr.rankers.two_stage import TwoStageRanker
@@ -26,14 +24,12 @@ def rank_held_out(
     training: LabelledRows,
     split: Fold,
     others: Sequence[Fold],
-    without: Callable[[tuple[str, ...]], PartScores],
-    constraints: LinearConstraints | None,
+    without: Callable[[tuple[Fold, ...]], PartScores],
     seed: int,
 ) -> list[list[float]]:
     """Return the places of the held-out rows by base and corrections that learn from the other rows.
 
-    `others` are the other folds of the repeat, and `without` returns the scores by a base fitted to the rows that
-    several folds have for training.
+    `without` returns the scores by a base fitted to the rows that several of the `others` of the repeat have to learn.
     """
     held, part = split.held, copy.copy(ranker)
     found_by = ranker._fit_part(training, split.train, seed)
@@ -42,8 +38,8 @@ def rank_held_out(
     if training.known is not None:  # the scores of the other rows are out of fold already, if there are any
         train = train[~np.isnan(scores[train])]
     elif ranker._learns_base and (before := list(_seen_before(split, others))):
-        for other, names in before:
-            scores[other.held] = without(names).on_the_scale_of(own[split.train])[other.held]
+        for other, folds in before:
+            scores[other.held] = without(folds).on_the_scale_of(own[split.train])[other.held]
         train = np.sort(np.concatenate([other.held for other, _ in before]))
         whole = sum(len(fold.held) for fold in (split, *others))
     learnt, ranked = training.take(train), training.take(held)
@@ -51,22 +47,18 @@ def rank_held_out(
     found = [places(own[held], ranked.lists).tolist()]
     part.top_k = _part_of_top(ranker.top_k, share)
     for spread in SPREADS:
-        options: dict[str, Any] = {"constraints": constraints, "spread": spread, "search": "none"}
-        part._fit_stage(ranker._exact_stage(), scores[train], learnt, found_by.used, **options)
-        cuts = part._cuts(own[held], ranked.lists)
-        merged = part._merged(own[held], cuts, ranked.features, ranked.lists)
+        stage = ranker._exact_stage()
+        part._fit_stage(stage, scores[train], learnt, found_by.used, spread=spread, search="none")
+        merged, _ = part._merged(own[held], ranked.features, ranked.lists)
         found.append(places(merged, ranked.lists).tolist())
     return found
 
 
 def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, folds: Sequence[Fold]) -> FloatArray:
-    """Return merged scores of rows by clones that have not seen them and correct the base to the same degree.
-
-    Their base and exact scores are put on the scales of this ranker's, and then merged as in a prediction.
-    """
+    """Return merged scores of rows by clones that have not seen them, on the scales of this ranker."""
     features, lists = rows.features, rows.lists
     if (known := ranker._known_out_of_fold) is not None and len(known) == len(rows.labels):
-        return ranker._merged(known, ranker._cuts(known, lists), features, lists)
+        return ranker._merged(known, features, lists)[0]
     own = ranker.base_._scores_among(features, ranker._names, lists)
     if ranker.coef_ is None:
         return ranker._out_of_fold(own, rows, folds, 0)
@@ -136,15 +128,10 @@ def _part_of_top(top_k: int | None, share: float) -> int | None:
     return None if top_k is None else max(2, round(top_k * share))
 
 
-def common(rows: Sequence[IntArray]) -> IntArray:
-    """Return the rows that are in all of these, in ascending order."""
-    return functools.reduce(functools.partial(np.intersect1d, assume_unique=True), rows)
-
-
-def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[str, ...]]]:
+def _seen_before(split: Fold, others: Sequence[Fold]) -> Iterator[tuple[Fold, tuple[Fold, ...]]]:
     """Yield the folds whose held-out rows a split learns from, and the folds whose common training rows score them."""
     for other in others:
-        shared = common([split.train, other.train])
+        shared = np.intersect1d(split.train, other.train, assume_unique=True)
         if len(shared) and np.isin(other.held, split.train).all():
-            both = tuple(sorted((split.name, other.name)))
-            yield other, (other.name,) if len(shared) == len(other.train) else both
+            pair = sorted((split, other), key=lambda fold: fold.name)
+            yield other, (other,) if len(shared) == len(other.train) else tuple(pair)

@@ -11,6 +11,7 @@ from ltr.exact import Limits
 from ltr.rankers import Choice, ExactRanker, ScoreColumn, TwoStageRanker
 from ltr.rankers.choice import BAR, BASE, FOLDS, SPREADS, PartScores, compare, folds_of, places
 from ltr.rankers.inputs import LabelledRows
+from ltr.rankers.unseen import _seen_before
 from ltr.statistics import RankStatistic
 from tests.rankers.travelling import reloaded
 
@@ -56,6 +57,14 @@ def test_inner_splits_hold_out_every_row_once_a_repeat(two_repeats):
         held = np.concatenate([split.held for split in splits if split.repeat == repeat])
         assert sorted(held.tolist()) == list(range(60))
     assert all(sorted([*split.train, *split.held]) == list(range(60)) for split in splits)
+
+
+@pytest.mark.parametrize("times", [None, np.arange(60) // 5])
+def test_base_scores_of_the_rows_of_a_correction_come_from_fits_without_those_held_out(times):
+    folds = folds_of(LabelledRows(None, np.arange(60) % 3 == 0, times=times), 0, 1)
+    for split in folds[1:]:
+        for other, fitted in _seen_before(split, [fold for fold in folds if fold is not split]):
+            assert not {*split.held, *other.held} & set.intersection(*(set(fold.train) for fold in fitted))
 
 
 def test_the_comparison_finds_gains_that_are_known():

@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from ltr.exact import Limits, LinearConstraints, RerankProblem, Status, solve
+from ltr.exact import Limits, RerankProblem, Status, solve
 from ltr.metrics import rank_statistic
 from ltr.rankers import (
     ExactRanker,
@@ -276,11 +276,10 @@ def test_the_exact_ranker_maximises_the_mean_auc_of_lists():
     assert ranker.score(X, y, qid) == mean_auc(X @ ranker.coef_) >= max(mean_auc(X @ w) for w in angles)
 
 
-def test_the_exact_ranker_keeps_side_constraints_and_takes_warm_starts():
+def test_the_exact_ranker_keeps_signs_and_takes_warm_starts():
     X, y = one_list(d=3)
     free = exact(node_limit=300).fit(X, y)
-    sides = LinearConstraints([[1.0, 0.0, 0.0]], [0.0])  # no positive weight of the first feature
-    held = exact(node_limit=300).fit(X, y, constraints=sides, warm_starts=[[-1.0, 0.0, 0.0]])
+    held = exact(node_limit=300, signs={0: "-"}).fit(X, y, warm_starts=[[-1.0, 0.0, 0.0]])
     assert free.coef_[0] > 0 >= held.coef_[0]
     assert len(held.warm_starts_) == 1
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ltr.exact import LinearConstraints, Status
+from ltr.exact import Status
 from ltr.exact.state import Ending
 from ltr.rankers import SurrogateRanker
 from tests.rankers.two_stages import Scores, two_stage
@@ -158,20 +158,9 @@ def test_a_warm_start_better_below_the_margin_is_kept():
     assert "below the margin of 10" in ranker.note_
 
 
-def test_the_base_ranking_is_kept_where_no_weights_satisfy_the_side_constraints():
-    X, y = sample()
-    never = LinearConstraints([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]], [-0.5, -0.5])  # w_0 <= -0.5 and w_0 >= 0.5
-    ranker = quick(method="weight_space").fit(X, y, constraints=never)
-    assert ranker.solution_.status is Status.INFEASIBLE
-    assert ranker.coef_ is None
-    assert ranker.note_ == "no weights are known to satisfy the side constraints: the base ranking is kept"
-    assert np.array_equal(ranker.order(X), np.argsort(-ranker.base_.decision_function(X), kind="stable"))
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"constraints": ([[1.0, 0.0, 0.0]], [0.0])}, r"constraints must be LinearConstraints\(A, b\) or None, got \("),
         ({"warm_starts": [[math.nan, 1.0, 1.0]]}, r"warm_starts: weights must be finite, got \[nan, 1.0, 1.0\]"),
         ({"warm_starts": [[1.0]]}, r"warm_starts: weights must have shape \(3,\)"),
     ],
