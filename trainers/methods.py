@@ -128,9 +128,9 @@ def fit(task: Task, cell: Cell, watch: Watch, starts: Starts | None = None, *, t
             fitted = _fit_card(task)
         else:
             fitted = _fit_first_stage(task, cell.method, watch)
-    section = {EXACT: task.config.exact, CARD: task.config.card}.get(cell.method)
-    if section is not None and fitted.ranker.demands_ is not None:
-        new = task.demands_on_new_lists(fitted.scores.test, section.demands)
+    demands = {EXACT: task.config.exact.demands, CARD: task.config.card.demands}.get(cell.method)
+    if demands is not None and fitted.ranker.demands_ is not None:
+        new = task.demands_on_new_lists(fitted.scores.test, demands)
         fitted.record["demands"] = {**fitted.ranker.demands_.to_dict(), "new": new}
     if unsaved := unsaved_because(fitted.ranker):
         fitted.record["message"] = "; ".join(filter(None, [fitted.record.get("message"), unsaved]))
