@@ -240,24 +240,6 @@ def test_a_demand_has_room_in_a_box_wherever_weights_of_it_meet_it():
     assert closed > 10
 
 
-def test_demands_that_are_settled_are_met_on_all_of_a_box():
-    settled = 0
-    for problem, searchable, work, points in boxes():
-        before = work.box
-        work.settle(searchable.space.compiled)
-        after, space = work.box, searchable.space.arrays
-        ends = np.searchsorted(space["level"][space["positive"]], space["first_level"][1:])
-        own = [slice(first, last) for first, last in itertools.pairwise(ends)]
-        assert len(before["open"]) == len(space["positive"])
-        assert np.array_equal(before["open"][: ends[0]], after["open"][: ends[0]])  # those of the objective stay
-        assert after["bound"] == before["bound"]
-        for one, pairs in zip(problem.demanded, own, strict=True):
-            if before["open"][pairs].any() and not after["open"][pairs].any():
-                settled += 1
-                assert all(one.met(w) for w in points)
-    assert settled > 10
-
-
 def test_pairs_that_opposites_lose_are_lost_wherever_weights_matter():
     lowered = 0
     for problem, searchable, work, points in boxes(150):

@@ -56,7 +56,6 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t targe
       }
     }
     if (subtract_conflicts(space, work, box)) return kClosed;
-    if (space.tables.demands() > 0 && close_across(space, work, box)) return kClosed;
     compute_hinge_slopes(space, work, box);
     const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
     const HingeBound bound = hinge_bound(space, work, box, needed);
@@ -96,20 +95,15 @@ int split_side(const Space& space, const Box& box) {
 // Return the coordinate to split where probing does not decide, -1 if no width is left.
 int branch_on(const Space& space, Workspace& work, const Box& box) {
   const std::size_t d = space.d();
-  double *score = work.score.data(), widest = 0.0, largest = 0.0;
+  double* score = work.score.data();
   branching_scores(space, work, box);
+  int found = -1;
+  double largest = 0.0;
   for (std::size_t j = 0; j < d; ++j) {
     const double width = box.high[j] - box.low[j];
-    score[j] *= width > kNarrow ? width : 0.0;
-    widest = std::max(widest, score[j]);
-  }
-  int found = -1;
-  for (std::size_t j = 0; j < d; ++j) {
-    if (!(score[j] > tuning::kTrySplit * widest)) continue;
-    score[j] *= decided_by_half(work, box, j);
-    if (score[j] > largest) {
+    if (width > kNarrow && width * score[j] > largest) {
       found = static_cast<int>(j);
-      largest = score[j];
+      largest = width * score[j];
     }
   }
   if (found < 0 && space.sparse) {
@@ -178,7 +172,6 @@ class Search {
     const std::size_t top = stack_ - 1;
     Box& box = work_.boxes[top];
     if (closed(space_.tables, box, found_.target)) return pop();
-    settle_demands(space_, work_, box);
     compact_open_pairs(space_, work_, box, tuning::kDense);
     const std::size_t size = work_.list_of(box).pairs.size;
     if (ends() || top >= deepest_ || !work_.room_above(box, size)) return hand_back();
@@ -189,7 +182,7 @@ class Search {
     if (space_.stop.asked()) return;  // the next look hands back
     const std::int64_t bound = box.bound;
     const int split = reduced.coordinate >= 0 ? reduced.coordinate : branch_on(space_, work_, box);
-    if (tries_candidate(box, split)) {
+    if (tries_candidate(split)) {
       try_candidate(box);
       if (bound <= found_.target) return pop();
     }
@@ -218,10 +211,9 @@ class Search {
   }
 
   // Return whether to evaluate a candidate: in every so manieth box, and in those that are not split.
-  bool tries_candidate(const Box& box, int split) {
+  bool tries_candidate(int split) {
     ++looks_;
-    if (split < 0 || (looks_ & tuning::kTrials) == 0) return true;
-    return box.high[split] - box.low[split] < tuning::kSmall && (looks_ & tuning::kSmallTrials) == 0;
+    return split < 0 || (looks_ & tuning::kTrials) == 0;
   }
 
   void try_candidate(const Box& box) {
