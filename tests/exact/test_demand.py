@@ -19,7 +19,6 @@ import pytest
 
 from ltr.exact import Demand, RerankProblem, Status, solve
 from ltr.exact.largest_margin import maximise_margin
-from ltr.exact.local_search import LocalSearch
 from ltr.exact.solve import METHODS
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -70,7 +69,7 @@ def check_instance(seed: int, seconds: float = 2.0) -> str:
     calls, most = itertools.count(), int(rng.integers(1, 30))
     stopped = solve(problem, method, Limits(seconds), should_stop=lambda: next(calls) > most)
     check(problem, stopped, best, finished=False)
-    check(problem, solve(problem, LocalSearch(restarts=2), Limits(0.2)), best, finished=False)
+    check(problem, solve(problem, "local_search", Limits(0.2)), best, finished=False)
     return found.status.value
 
 
