@@ -17,6 +17,20 @@ void fill_reach(const std::int64_t* path, std::int64_t most, std::int64_t requir
   }
 }
 
+// Return the largest x up to `most` with ``path[x] - path[0]`` below a limit, 0 if there is none.
+std::int64_t largest_within(const std::int64_t* path, std::int64_t most, std::int64_t limit) {
+  std::int64_t x = 0, beyond = most + 1;
+  while (beyond - x > 1) {
+    const std::int64_t middle = (x + beyond) >> 1;
+    if (path[middle] - path[0] < limit) {
+      x = middle;
+    } else {
+      beyond = middle;
+    }
+  }
+  return x;
+}
+
 // --- conflicts
 
 // Mark which of some candidates are in conflict on a box with the given middle and half width of each coordinate.
@@ -70,7 +84,8 @@ std::size_t objective_of(const Space& space, const Pairs& pairs, std::int32_t pa
 // rest in `scale`.
 void pack(const Space& space, Workspace& work, const Box& box, std::size_t found) {
   const PairList& list = work.list_of(box);
-  double* left = work.scale.data();
+  double *left = work.scale.data(), *touched = work.touched.data();
+  work.touched.fill(0.0);
   work.packed.fill(0.0);
   for (std::size_t k = 0; k < found; ++k) {
     const std::int32_t c = work.listed[k], q = list.conflicts.one[c], p = list.conflicts.other[c];
@@ -78,9 +93,30 @@ void pack(const Space& space, Workspace& work, const Box& box, std::size_t found
     const double y = std::max(std::min(left[q], left[p]), 0.0);
     left[q] -= y;
     left[p] -= y;
-    work.packed[objective_of(space, list.pairs, q)] += y;
+    const std::int32_t i = list.pairs.member[q], m = list.pairs.member[p];
+    work.packed[space.tables.of_member[index(i)].objective] += y;
+    touched[i] += y;
+    touched[m] += i != m ? y : 0.0;
   }
   for (std::size_t o = 0; o < work.packed.size(); ++o) work.packed[o] *= 1.0 - 1e-12;
+}
+
+// Lower each member's budget by what the conflicts without its pairs lose, of `packed` in all.
+void lower_budgets(const Space& space, Workspace& work) {
+  for (std::size_t i = 0; i < work.budget.size(); ++i) {
+    const std::size_t objective = space.tables.of_member[i].objective;
+    const auto required = static_cast<double>(work.required[objective]);
+    const double others = std::max(0.0, work.packed[objective] - work.touched[i] * (1.0 + 1e-12));
+    const auto budget = static_cast<std::int64_t>((required - others) * (1.0 + 1e-12)) + 1;
+    work.budget[i] = std::min(work.budget[i], budget);
+  }
+}
+
+// Return the largest share of what an objective needs that its conflicts lose.
+double largest_packed_share(const Workspace& work) {
+  double largest = 0.0;
+  for (std::size_t o = 0; o < work.packed.size(); ++o) largest = std::max(largest, work.packed[o] / work.needed[o]);
+  return largest;
 }
 
 // --- the hinge bound, branching and candidates
@@ -210,6 +246,18 @@ LTR_MULTIVERSION void branching_shares(const double* unit_loss, const std::int32
   }
 }
 
+LTR_MULTIVERSION double product_of_decided(const double* __restrict upper, const double* __restrict share,
+                                           const double* __restrict e, double half, std::size_t size) {
+  double below = 1.0, above = 1.0;
+#pragma omp simd reduction(+ : below, above)
+  for (std::size_t q = 0; q < size; ++q) {
+    const double fall = half * e[q], counts = share[q] > 0.0 ? 1.0 : 0.0;
+    below += upper[q] < fall ? counts : 0.0;
+    above += upper[q] < -fall ? counts : 0.0;
+  }
+  return below * above;
+}
+
 // Return ``- max over the box of g.x``. Vectors of coordinates are padded with zeros to a multiple of 8.
 LTR_MULTIVERSION double dual(const double* low, const double* high, const double* g, std::size_t padded) {
   double total = 0.0;
@@ -241,6 +289,40 @@ LTR_MULTIVERSION bool step(const double* __restrict low, const double* __restric
   return true;
 }
 
+struct Dual {
+  double phi, slopes;
+};
+
+// Replace the best g by its combination with another one that has the largest phi. Phi is a concave function of the
+// share, of which thirds of an interval are compared.
+void combine(const Space& space, Workspace& work, const Box& box, Dual other, Dual& found) {
+  const double *g = work.g.data(), *best = work.best.data();
+  double* mixed = work.mixed.data();
+  const std::size_t columns = space.columns();
+  const auto slopes_at = [&](double share) { return found.slopes + share * (other.slopes - found.slopes); };
+  const auto at = [&](double share) {
+    for (std::size_t j = 0; j < columns; ++j) mixed[j] = best[j] + share * (g[j] - best[j]);
+    return dual(box.low, box.high, mixed, work.padded()) - slopes_at(share) * space.error;
+  };
+  double low = 0.0, high = 1.0, share = other.phi > found.phi ? 1.0 : 0.0;
+  double largest = std::max(found.phi, other.phi);
+  for (int halving = 0; halving < tuning::kThirds; ++halving) {
+    const double one = low + (high - low) / 3.0, two = high - (high - low) / 3.0, of_one = at(one), of_two = at(two);
+    if (of_one > largest) {
+      largest = of_one;
+      share = one;
+    }
+    if (of_two > largest) {
+      largest = of_two;
+      share = two;
+    }
+    (of_one < of_two ? low : high) = of_one < of_two ? one : two;
+  }
+  if (share == 0.0) return;
+  found = {at(share), slopes_at(share)};
+  std::copy_n(mixed, columns, work.best.data());
+}
+
 void start_at_point(const Box& box, double* x, std::size_t columns) {
   for (std::size_t j = 0; j < columns; ++j) x[j] = std::min(std::max(box.point[j], box.low[j]), box.high[j]);
 }
@@ -258,7 +340,7 @@ std::int64_t loses_with_one(const Tables& tables, const Box& box, std::size_t me
 
 }  // namespace
 
-std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box) {
+std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box, const std::int64_t* budget) {
   const Tables& tables = space.tables;
   const std::int64_t* path = work.path.data();
   std::size_t forced = 0;
@@ -269,7 +351,7 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
     const std::int64_t required = work.required[objective];
     if (shared) {
       fill_level_path(tables, box, level, work.path.data());
-      fill_reach(path, tables.most[level], required, work.reach.data());
+      if (budget == nullptr) fill_reach(path, tables.most[level], required, work.reach.data());
     }
     const auto last = index(tables.start[level + 1]);
     for (auto i = index(tables.start[level]); i < last; ++i) {
@@ -277,12 +359,14 @@ std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& 
       work.forced[i] = 0;
       const std::int64_t most = box.losable[i], count = box.counts[i];
       if (most == 0) continue;
-      std::int64_t x = 0, loss = 0;  // the largest x that the required loss affords
+      const std::int64_t limit = budget == nullptr ? required : budget[i];
+      std::int64_t x = 0, loss = 0;  // the largest x that the budget affords
       if (!shared) {
         const std::int64_t* step = tables.step.data() + tables.table[level] + count;
-        for (; x < most && loss + step[x] < required; ++x) loss += step[x];
+        for (; x < most && loss + step[x] < limit; ++x) loss += step[x];
       } else {
-        x = std::min<std::int64_t>(most, work.reach[index(count)] - count);
+        x = budget == nullptr ? std::min<std::int64_t>(most, work.reach[index(count)] - count)
+                              : largest_within(path + count, most, limit);
         loss = path[count + x] - path[count];
       }
       if (x == 0 || loses_with_one(tables, box, i) >= required) {
@@ -341,6 +425,22 @@ bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
   }
   compute_pair_losses(work, box);
   pack(space, work, box, found);
+  double packed = largest_packed_share(work);
+  for (int again = 0; again < tuning::kPackings; ++again) {
+    if (packed >= 1.0 || packed < tuning::kPackAgain) break;
+    const double before = packed;
+    if (again == 0) {
+      for (std::size_t i = 0; i < work.budget.size(); ++i) {
+        work.budget[i] = work.required[space.tables.of_member[i].objective];
+      }
+    }
+    lower_budgets(space, work);
+    compute_unit_losses(space, work, box, work.budget.data());
+    compute_pair_losses(work, box);
+    pack(space, work, box, found);
+    packed = largest_packed_share(work);
+    if (packed < tuning::kLeastGrowth * before) break;
+  }
   bool closed = false;
   for (std::size_t o = 0; o < work.needed.size(); ++o) {
     work.needed[o] -= work.packed[o];
@@ -355,12 +455,18 @@ void branching_scores(const Space& space, Workspace& work, const Box& box) {
   sum_sizes(pairs.columns, pairs.stride, space.d(), work.value.data(), work.score.data(), pairs.size);
 }
 
+double decided_by_half(Workspace& work, const Box& box, std::size_t j) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  return product_of_decided(box.upper, work.value.data(), pairs.column(j), 0.5 * (box.high[j] - box.low[j]),
+                            pairs.size);
+}
+
 HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double required) {
   const Pairs& pairs = work.list_of(box).pairs;
   const std::size_t columns = space.columns();
   double *x = work.x.data(), *g = work.g.data(), *best = work.best.data();
   start_at_point(box, x, columns);
-  double largest = -kInfinity;  // phi of the best g
+  Dual found{-kInfinity, 0.0};  // of the best g
   Outcome outcome = Outcome::kOpen;
   for (int number = 1; number <= tuning::kSteps; ++number) {
     if (space.stop.asked()) {  // one step takes long with many pairs of many features
@@ -387,18 +493,20 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
     }
     sum_columns(pairs.columns + begin, pairs.stride, columns, work.value.data() + begin, g, size);
     const double phi = dual(box.low, box.high, g, work.padded()) - hinges.slopes * space.error;
-    if (phi > largest) {
-      largest = phi;
+    if (number == 1) {
+      found = {phi, hinges.slopes};
       std::copy_n(g, columns, best);
+    } else {
+      combine(space, work, box, {phi, hinges.slopes}, found);
     }
-    if (largest >= required) {
+    if (found.phi >= required) {
       outcome = Outcome::kClosed;
       break;
     }
     if (!step(box.low, box.high, x, g, tuning::kRelaxation * (hinges.h - 0.9 * required), work.padded())) break;
   }
   std::copy_n(x, columns, box.point);
-  return {outcome, largest};
+  return {outcome, found.phi};
 }
 
 void descend(const Space& space, Workspace& work, const Box& box) {

@@ -23,6 +23,10 @@
 // into the conflicts. (The largest packing is the dual of the linear program of the cheapest cover of the conflicts; a
 // greedy one will do.) What is left of the unit losses goes into the hinge bound.
 //
+// *Budgets.* Conflicts without a pair of member i lose at least ``packed - touched_i``, so i itself loses less than
+// ``required - packed + touched_i`` at a point with a value above the target. This *budget* takes the place of the
+// required loss in the unit loss of i, which it raises, as the first pairs lost lose most; and with it the packing.
+//
 // **The hinge bound.** An open pair with lower interval bound l < 0 is lost at x only where ``max(0, -x.e) / -l`` is
 // above 0, and that is at most 1. So for every point x of the box with a value above T, and with
 // ``s_q = u_member(q) / -l_q``,
@@ -33,19 +37,20 @@
 //
 //     min of h over the box >= phi = - max over the box of g.x,
 //
-// A box with phi >= required has no value above T and is closed.
+// and the same holds for averages of such g. A box with phi >= required has no value above T and is closed.
 // Otherwise points with a value above T satisfy ``g.x > -required``, which caps the width of the box in coordinate j at
 // ``(max g.x + required) / |g_j|``. The descent on h is a projected subgradient method with Polyak's step towards the
 // required loss; it gives up at a point with h < required, for then no g closes the box.
 //
 // **Demands.** Each demand is an objective like the first, with a required loss of its own: what its bound exceeds the
 // last value by that misses it. A box is closed when one of them is lost enough, and whatever holds at points with a
-// value above the target that meet all demands holds for each objective: its forced pairs are won. So at such points
-// every objective o has ``h_o(x) < needed_o``, and the hinge bound is that of
+// value above the target that meet all demands holds for each objective: its forced pairs are won, it loses less than
+// its budget. So at such points every objective o has ``h_o(x) < needed_o``, and the hinge bound is that of
 //
 //     h(x) = max over o of  h_o(x) / needed_o  <  1.
 //
-// Its g at x' is that of the objective with the largest term there.
+// Its g at x' is that of the objective with the largest term there. Averages of them mix the objectives, as multipliers
+// of a Lagrangian do: so boxes are closed in which either is possible, but not both.
 //
 // *Opposites.* Two objectives often compare the same two observations in opposite ways, or nearly so. Where such pairs
 // are in conflict and one is forced, the other is lost at every point that matters, and counts as lost from there on.
@@ -61,8 +66,10 @@ namespace ltr::weight_space {
 
 enum class Outcome { kOpen, kClosed, kGaveUp };
 
-// Set the unit loss of each member of a box; return how many members have forced pairs.
-std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box);
+// Set the unit loss of each member of a box, within its budget or, without budgets, the required loss of its
+// objective; return how many members have forced pairs.
+std::size_t compute_unit_losses(const Space& space, Workspace& work, const Box& box,
+                                const std::int64_t* budget = nullptr);
 
 // Write the unit loss of each open pair to `scale`.
 void compute_pair_losses(Workspace& work, const Box& box);
@@ -89,6 +96,9 @@ HingeBound hinge_bound(const Space& space, Workspace& work, Box& box, double req
 
 // Write the sum over open pairs of ``|e_j| / (upper - lower)`` for each coordinate to `Workspace::score`.
 void branching_scores(const Space& space, Workspace& work, const Box& box);
+
+// Return (a + 1)(b + 1) for the numbers a and b of pairs that the halves of coordinate j would lose.
+double decided_by_half(Workspace& work, const Box& box, std::size_t j);
 
 // Move the point of a box towards one that wins every open pair, or to 0 in coordinates where zeros count, and round it
 // to whole numbers where coordinates are; it is in `Workspace::x`.

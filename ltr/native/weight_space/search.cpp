@@ -95,15 +95,20 @@ int split_side(const Space& space, const Box& box) {
 // Return the coordinate to split where probing does not decide, -1 if no width is left.
 int branch_on(const Space& space, Workspace& work, const Box& box) {
   const std::size_t d = space.d();
-  double* score = work.score.data();
+  double *score = work.score.data(), widest = 0.0, largest = 0.0;
   branching_scores(space, work, box);
-  int found = -1;
-  double largest = 0.0;
   for (std::size_t j = 0; j < d; ++j) {
     const double width = box.high[j] - box.low[j];
-    if (width > kNarrow && width * score[j] > largest) {
+    score[j] *= width > kNarrow ? width : 0.0;
+    widest = std::max(widest, score[j]);
+  }
+  int found = -1;
+  for (std::size_t j = 0; j < d; ++j) {
+    if (!(score[j] > tuning::kTrySplit * widest)) continue;
+    score[j] *= decided_by_half(work, box, j);
+    if (score[j] > largest) {
       found = static_cast<int>(j);
-      largest = width * score[j];
+      largest = score[j];
     }
   }
   if (found < 0 && space.sparse) {
@@ -182,7 +187,7 @@ class Search {
     if (space_.stop.asked()) return;  // the next look hands back
     const std::int64_t bound = box.bound;
     const int split = reduced.coordinate >= 0 ? reduced.coordinate : branch_on(space_, work_, box);
-    if (tries_candidate(split)) {
+    if (tries_candidate(box, split)) {
       try_candidate(box);
       if (bound <= found_.target) return pop();
     }
@@ -211,9 +216,10 @@ class Search {
   }
 
   // Return whether to evaluate a candidate: in every so manieth box, and in those that are not split.
-  bool tries_candidate(int split) {
+  bool tries_candidate(const Box& box, int split) {
     ++looks_;
-    return split < 0 || (looks_ & tuning::kTrials) == 0;
+    if (split < 0 || (looks_ & tuning::kTrials) == 0) return true;
+    return box.high[split] - box.low[split] < tuning::kSmall && (looks_ & tuning::kSmallTrials) == 0;
   }
 
   void try_candidate(const Box& box) {

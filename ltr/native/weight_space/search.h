@@ -7,9 +7,10 @@
 //   3. *bounds* it: conflicts between open pairs and the hinge bound may close it (`bounds.h`);
 //   4. now and then evaluates a *candidate* in it;
 //   5. *branches*: along the coordinate both halves of which lose most. Where probing does not decide, it is the one
-//      with the largest ``width_j * sum over open pairs of |e_j| / (upper - lower)``: how much a split narrows the
-//      pairs. Where zeros count, a coordinate that may be 0 is split into its negative part, 0 and its positive part;
-//      the parts are closed intervals, which can only raise their bounds, and are known to use the weight.
+//      with the largest product of ``width_j * sum over open pairs of |e_j| / (upper - lower)``, which measures how
+//      much a split narrows the pairs, and (a + 1)(b + 1) for the a and b pairs that its halves lose at once. Where
+//      zeros count, a coordinate that may be 0 is split into its negative part, 0 and its positive part; the parts are
+//      closed intervals, which can only raise their bounds, and are known to use the weight.
 //
 // Source: the bound is that of `ltr.exact.levels`; branch and bound over boxes is Land & Doig (1960) in this space.
 #pragma once

@@ -17,11 +17,14 @@ inline constexpr double kDenseToSplit = 0.7;  // the same before it is split, so
 inline constexpr int kRounds = 4;             // of tightening a box
 inline constexpr double kWorthwhile = 0.9;    // share of a width below which a box is updated
 inline constexpr double kMarginWorthwhile = 0.95;  // the same for the coordinate of the margin
-inline constexpr double kPromising = 0.3;    // share of the required loss of the halves from which bounds are tried
-inline constexpr std::int64_t kTrials = 63;  // boxes between two candidates, a power of two less 1
-inline constexpr std::size_t kFixed = 128;   // pairs that take as long as the fixed work on a box
-inline constexpr int kUpdates = 100;         // changes of interval bounds until they are computed afresh
-inline constexpr std::size_t kCached = 512;  // pairs that stay in the cache while all moves of a box are added
+inline constexpr double kPromising = 0.3;        // share of the required loss of the halves from which bounds are tried
+inline constexpr double kTrySplit = 0.3;         // share of the best score from which a split is tried out
+inline constexpr std::int64_t kTrials = 63;      // boxes between two candidates, a power of two less 1
+inline constexpr std::int64_t kSmallTrials = 7;  // the same for small boxes
+inline constexpr double kSmall = 1e-3;           // width of a box that more candidates are taken from
+inline constexpr std::size_t kFixed = 128;       // pairs that take as long as the fixed work on a box
+inline constexpr int kUpdates = 100;             // changes of interval bounds until they are computed afresh
+inline constexpr std::size_t kCached = 512;      // pairs that stay in the cache while all moves of a box are added
 
 // --- halves and quarters (`probing.cpp`)
 
@@ -32,8 +35,12 @@ inline constexpr double kReached = 0.75;     // share of its range below which t
 
 // --- bounds (`bounds.cpp`)
 
-inline constexpr int kSteps = 5;            // of the descent of the hinge bound
-inline constexpr int kDescent = 20;         // steps of the descent to a candidate
-inline constexpr double kRelaxation = 0.7;  // share of Polyak's step that the first takes
+inline constexpr int kThirds = 8;            // of an interval of shares, when two bounds are combined
+inline constexpr int kSteps = 5;             // of the descent of the hinge bound
+inline constexpr int kDescent = 20;          // steps of the descent to a candidate
+inline constexpr double kRelaxation = 0.7;   // share of Polyak's step that the first takes
+inline constexpr int kPackings = 2;          // times that unit losses are packed again, with the budgets left
+inline constexpr double kPackAgain = 0.3;    // share of the required loss that conflicts must take for another packing
+inline constexpr double kLeastGrowth = 1.1;  // growth of the packed losses from which another packing follows
 
 }  // namespace ltr::weight_space::tuning

@@ -165,7 +165,7 @@ class Workspace {
       box.losable = losable_.data() + t * sizes_.members;
       box.room = room_.data() + t * (sizes_.objectives - 1);
     }
-    for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &best}) vectors->fill(0.0);
+    for (const Buffer<double>* vectors : {&low_, &high_, &point_, &x, &g, &mixed, &best}) vectors->fill(0.0);
     for (std::size_t x = 1; x < path.size(); ++x) inverse[x] = 1.0 / static_cast<double>(x);
     in_conflict.fill(0);
     half.fill(0.0f);
@@ -222,6 +222,8 @@ class Workspace {
   // scratch, one entry per member
   Buffer<double> unit_loss{sizes_.members};           // least loss of each lost pair
   Buffer<std::uint8_t> forced{sizes_.members};        // 1 where all open pairs have to be won
+  Buffer<std::int64_t> budget{sizes_.members};        // the most that the member may lose
+  Buffer<double> touched{sizes_.members};             // what conflicts took from its pairs
   Buffer<std::int64_t> path{sizes_.longest_path};     // loss from no lost pair to m of them
   Buffer<double> inverse{sizes_.longest_path};        // 1 / x
   Buffer<std::int32_t> reach{sizes_.longest_path};    // largest count that the required loss affords, from each count
@@ -234,7 +236,7 @@ class Workspace {
   Buffer<double> packed{sizes_.objectives};            // what these lose
   Buffer<std::size_t> segment{sizes_.objectives + 1};  // where its pairs begin in the current list, and their end
   // vectors of coordinates, padded with zeros
-  Buffer<double> x{padded()}, g{padded()}, best{padded()};
+  Buffer<double> x{padded()}, g{padded()}, mixed{padded()}, best{padded()};
   Buffer<double> least{columns()}, largest{columns()}, score{columns()};
   Buffer<float> middle{columns()}, half_width{columns()};  // of each coordinate
   // scratch of probing
