@@ -7,7 +7,6 @@ node, visits the directions of the sets whose bound exceeds the best value (``lt
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +22,7 @@ from ltr.exact.problem import Demanded, FloatArray, IntArray
 from ltr.exact.reranking import RerankProblem
 from ltr.exact.solution import Status
 from ltr.exact.state import TOLERANCE, Ending, SolveState, Stopped, scalable
-from ltr.exact.supports import bounds_of
+from ltr.exact.supports import bounds_of, sets_with
 from ltr.native import PointSearch
 
 ALL, LARGEST, SMALLEST = range(3)  # which multiples of weights are searched, as in the compiled search
@@ -180,9 +179,5 @@ def count_sets(d: int, most: int, required: int = 0) -> int:
 
 def sets_of(d: int, most: int, required: Sequence[int] = ()) -> Iterator[IntArray]:
     """Yield the sets of each size up to `most` of d columns that have all required ones, (sets, size)."""
-    others = np.setdiff1d(np.arange(d), required)
     for m in range(max(1, len(required)), min(most, d) + 1):
-        chosen = list(itertools.combinations(others.tolist(), m - len(required)))
-        given = np.tile(np.array(required, dtype=np.int64), (len(chosen), 1))
-        free = np.array(chosen, dtype=np.int64).reshape(len(chosen), m - len(required))
-        yield np.sort(np.column_stack([given, free]), axis=1)
+        yield sets_with(d, m, required)

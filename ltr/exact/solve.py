@@ -131,12 +131,12 @@ def solve(
         name, reason = choose_method(problem)
         note = f"auto chose {name}: {reason}"
     solver = METHODS[name] if isinstance(method, str) else method
-    solver.check(problem)
-    started = time.monotonic()
     check_callable("on_progress", on_progress)
     check_callable("should_stop", should_stop)
-    starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
     with Interrupts() as interrupts:
+        solver.check(problem)  # which may load SCIP: a signal meanwhile ends the solve as any other does
+        started = time.monotonic()
+        starts = [problem.in_box(w) for w in as_sequence("warm_starts", warm_starts, "weights")]
         state = SolveState(problem, limits, on_progress=on_progress, should_stop=should_stop, started=started)
         features = single_features(problem)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -31,13 +31,18 @@ def supports_of(problem: Problem) -> IntArray | None:
     most, counted = problem.max_nonzeros, np.flatnonzero(problem.counted)
     if most is None or most == len(counted) or most + len(problem.free) > tuning.LARGEST_SUPPORT:
         return None
-    others, left = np.setdiff1d(counted, problem.required), most - len(problem.required)
-    number = math.comb(len(others), left)
+    number = math.comb(len(counted) - len(problem.required), most - len(problem.required))
     if number > (tuning.MOST_BOUNDED if isinstance(problem, RerankProblem) else tuning.MOST_SUPPORTS):
         return None
-    chosen = np.array(list(itertools.combinations(others, left)), dtype=np.int64).reshape(number, left)
-    given = np.array([*problem.free, *problem.required], dtype=np.int64)
-    return np.sort(np.column_stack([np.tile(given, (number, 1)), chosen]), axis=1)
+    return sets_with(problem.d, most + len(problem.free), [*problem.free, *problem.required])
+
+
+def sets_with(d: int, size: int, given: Sequence[int]) -> IntArray:
+    """Return the sets of so many of d columns that have all given ones, (sets, size)."""
+    others, left = np.setdiff1d(np.arange(d), given), size - len(given)
+    chosen = list(itertools.combinations(others.tolist(), left))
+    same = np.tile(np.array(given, dtype=np.int64), (len(chosen), 1))
+    return np.sort(np.column_stack([same, np.array(chosen, dtype=np.int64).reshape(len(chosen), left)]), axis=1)
 
 
 class Sets(NamedTuple):

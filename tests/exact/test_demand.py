@@ -19,7 +19,6 @@ import pytest
 
 from ltr.exact import Demand, RerankProblem, Status, solve
 from ltr.exact.largest_margin import maximise_margin
-from ltr.exact.local_search import LocalSearch
 from ltr.exact.solve import METHODS
 from ltr.exact.state import Limits
 from ltr.exact.weight_space import WeightSpaceSearch
@@ -70,7 +69,7 @@ def check_instance(seed: int, seconds: float = 2.0) -> str:
     calls, most = itertools.count(), int(rng.integers(1, 30))
     stopped = solve(problem, method, Limits(seconds), should_stop=lambda: next(calls) > most)
     check(problem, stopped, best, finished=False)
-    check(problem, solve(problem, LocalSearch(restarts=2), Limits(0.2)), best, finished=False)
+    check(problem, solve(problem, "local_search", Limits(0.2)), best, finished=False)
     return found.status.value
 
 
@@ -238,24 +237,6 @@ def test_a_demand_has_room_in_a_box_wherever_weights_of_it_meet_it():
         assert np.all(box["room"][met.any(axis=0)] > 0)
         closed += int((box["room"] <= 0).sum())
     assert closed > 10
-
-
-def test_demands_that_are_settled_are_met_on_all_of_a_box():
-    settled = 0
-    for problem, searchable, work, points in boxes():
-        before = work.box
-        work.settle(searchable.space.compiled)
-        after, space = work.box, searchable.space.arrays
-        ends = np.searchsorted(space["level"][space["positive"]], space["first_level"][1:])
-        own = [slice(first, last) for first, last in itertools.pairwise(ends)]
-        assert len(before["open"]) == len(space["positive"])
-        assert np.array_equal(before["open"][: ends[0]], after["open"][: ends[0]])  # those of the objective stay
-        assert after["bound"] == before["bound"]
-        for one, pairs in zip(problem.demanded, own, strict=True):
-            if before["open"][pairs].any() and not after["open"][pairs].any():
-                settled += 1
-                assert all(one.met(w) for w in points)
-    assert settled > 10
 
 
 def test_pairs_that_opposites_lose_are_lost_wherever_weights_matter():

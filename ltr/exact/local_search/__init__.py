@@ -44,17 +44,7 @@ _ROOM = 1 + 1e-6  # times the least weight of required columns, from which round
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Local search alone: good weights, with no bound but the trivial one.
-
-    Attributes:
-        restarts: number of ascents from perturbed local optima, after those from the starting points.
-    """
-
-    restarts: int = tuning.RESTARTS
-
-    def __post_init__(self) -> None:
-        if self.restarts < 0:
-            raise ValueError(f"restarts must be at least 0, got {self.restarts!r}")
+    """Local search alone: good weights, with no bound but the trivial one."""
 
     def check(self, problem: Problem) -> None:
         """Accept every problem with pairs but those with constraints in SCIP's terms."""
@@ -64,7 +54,7 @@ class LocalSearch:
 
     def run(self, state: SolveState) -> Ending:
         """Search until the restarts are done or a limit is reached."""
-        search_locally(state, state.limits.time_limit, self.restarts, threads=available_threads())
+        search_locally(state, state.limits.time_limit, threads=available_threads())
         return Ending(Status.HEURISTIC)
 
 

@@ -133,9 +133,10 @@ class WorkerPool:
     def _search(self, boxes: Boxes, target: int, allowance: int) -> _Piece:
         space = self.searchable.at(boxes)
         work = self._idle.pop() if self._idle else SearchWorkspace(space.compiled)
-        *given, part = boxes
-        options = (target, allowance, tuning.NARROW_BOXES, self.trusted)
-        found = search_weight_space(space.compiled, work, *given, *options)  # type: ignore[arg-type, misc]
+        low, high, used, bound, part = boxes
+        found = search_weight_space(
+            space.compiled, work, low, high, used, bound, target, allowance, tuning.NARROW_BOXES, self.trusted
+        )
         return _Piece(space, int(part.max(initial=0)), work, found)
 
     def _take(self, piece: _Piece, done: Outcome) -> Boxes:

@@ -84,7 +84,7 @@ class Space(NamedTuple):
     @property
     def stop(self) -> Flags:
         """Set to 1 by another thread to have a search hand back its boxes at once, (1,)."""
-        return self.arrays["stop"]  # type: ignore[no-any-return]
+        return self.arrays["stop"]
 
 
 class Boxes(NamedTuple):

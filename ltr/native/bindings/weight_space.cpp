@@ -157,11 +157,6 @@ nb::tuple probe_first(Workspace& work, const Space& space, std::int64_t required
   return nb::make_tuple(went, array_of(std::move(loss), kParts, single_size));
 }
 
-void settle_first(Workspace& work, const Space& space) {
-  require_box(work, space);
-  settle_demands(space, work, work.boxes[0]);
-}
-
 // Set what is required of each objective on the first box; return whether all of it is above 0.
 bool require_losses(const Space& space, Workspace& work, std::int64_t target) {
   require_box(work, space);
@@ -199,7 +194,6 @@ void bind_weight_space(nb::module_& module) {
       .def("push", &push, "space"_a, "low"_a, "high"_a, "used"_a, "Put a box on the empty stack, for tests.")
       .def("probe", &probe_first, "space"_a, "required"_a,
            "Probe that box; return whether it was tightened, -1 if nothing is left, and what each part loses.")
-      .def("settle", &settle_first, "space"_a, "Take the open pairs of demands that are met off that box.")
       .def("lose_opposites", &lose_first, "space"_a, "target"_a,
            "Count the pairs of that box as lost that are in conflict with forced ones; return whether there are any.")
       .def("hinge_bound", &hinge_first, "space"_a, "target"_a,

@@ -419,7 +419,7 @@ bool lose_opposites(const Space& space, Workspace& work, Box& box) {
 }
 
 bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
-  const std::size_t found = work.conflicts_found = find_conflicts(work, box);
+  const std::size_t found = find_conflicts(work, box);
   for (std::size_t o = 0; o < work.needed.size(); ++o) {
     work.needed[o] = static_cast<double>(work.required[o]) * (1.0 + 1e-15);
   }
@@ -447,38 +447,6 @@ bool subtract_conflicts(const Space& space, Workspace& work, const Box& box) {
     closed = closed || work.needed[o] <= 0.0;
   }
   return closed;
-}
-
-bool close_across(const Space& space, Workspace& work, const Box& box) {
-  const PairList& list = work.list_of(box);
-  std::uint8_t* used = work.changed.data();
-  for (std::size_t one = 0; one < work.needed.size(); ++one) {
-    for (std::size_t other = one + 1; other < work.needed.size(); ++other) {
-      work.across.clear();
-      std::fill_n(used, list.pairs.size, std::uint8_t{0});
-      for (std::size_t k = 0; k < work.conflicts_found; ++k) {
-        std::int32_t q = list.conflicts.one[work.listed[k]], p = list.conflicts.other[work.listed[k]];
-        if (objective_of(space, list.pairs, q) > objective_of(space, list.pairs, p)) std::swap(q, p);
-        if (objective_of(space, list.pairs, q) != one || objective_of(space, list.pairs, p) != other) continue;
-        if (box.open[q] == 0 || box.open[p] == 0 || used[q] != 0 || used[p] != 0) continue;
-        used[q] = used[p] = 1;
-        work.across.emplace_back(work.scale[q] / work.needed[one], work.scale[p] / work.needed[other]);
-      }
-      std::sort(work.across.begin(), work.across.end(),
-                [](const auto& x, const auto& y) { return x.second * y.first > y.second * x.first; });
-      double room = 1.0, least = 0.0;
-      for (const auto& [a, b] : work.across) {
-        if (a <= room) {
-          room -= a;
-        } else {
-          least += b * (1.0 - room / a);
-          room = 0.0;
-        }
-      }
-      if (least >= 1.0 + 1e-9) return true;
-    }
-  }
-  return false;
 }
 
 void branching_scores(const Space& space, Workspace& work, const Box& box) {

@@ -56,12 +56,6 @@
 // are in conflict and one is forced, the other is lost at every point that matters, and counts as lost from there on.
 // Without that, a box around the plane between them would have to shrink to the size of the margin.
 //
-// *Conflicts across.* Of two pairs in conflict one is lost, so each conflict takes a share a_i of what one objective
-// has left to lose, or a share b_i of what the other has. Where pairs are in one conflict at most, a point that matters
-// has a set A of them with ``sum over A of a_i < 1`` and ``sum over the others of b_i < 1``. The least second sum, with
-// the conflicts of the largest b_i / a_i in A and one of them divided (a knapsack), closes the box where it is 1 or
-// more.
-//
 // *Rounding.* g and its terms are floats; with A the sum of the s_q in g, ``A * error`` bounds the error of g.x over
 // the box, whatever the order of the sum, and is taken off phi.
 #pragma once
@@ -91,9 +85,6 @@ bool lose_opposites(const Space& space, Workspace& work, Box& box);
 // Write what is needed of each objective, besides what the conflicts of a box lose, to `Workspace::needed`; what is
 // left of the pair losses stays in `scale`. Return whether one of the objectives needs nothing: the box is closed.
 bool subtract_conflicts(const Space& space, Workspace& work, const Box& box);
-
-// Whether the conflicts between pairs of two objectives close a box, after `subtract_conflicts`.
-bool close_across(const Space& space, Workspace& work, const Box& box);
 
 struct HingeBound {
   Outcome outcome;

@@ -5,7 +5,6 @@
 namespace ltr::weight_space {
 namespace {
 
-constexpr float kDead = -3e38f;  // below every reach: no conflict
 constexpr double kRoom = 1e-14;  // added to caps, for coordinates up to 1
 
 LTR_MULTIVERSION void add_coordinate(double* __restrict upper, double* __restrict lower, const double* __restrict e,
@@ -171,30 +170,17 @@ void keep_conflicts(Workspace& work, const PairList& from, PairList& into, std::
     work.listed[kept] = static_cast<std::int32_t>(c);
     kept += (place[old.one[c]] >= 0) & (place[old.other[c]] >= 0);
   }
-  std::int32_t *one = work.one.data() + from.links_end, *other = work.other.data() + from.links_end;
-  float* apart = work.apart.data() + from.links_end;
-  if (static_cast<double>(kept) < tuning::kDenseConflicts * static_cast<double>(old.size)) {
-    float* columns = work.conflict_columns.data() + from.conflicts_end * work.columns();
-    take_rows(old.columns, old.stride, work.listed.data(), kept, columns, kept, work.columns());
-    for (std::size_t k = 0; k < kept; ++k) {
-      const std::int32_t c = work.listed[k];
-      one[k] = place[old.one[c]];
-      other[k] = place[old.other[c]];
-      apart[k] = old.apart[c];
-    }
-    into.conflicts = {columns, one, other, apart, kept, kept};
-    into.conflicts_end = from.conflicts_end + kept;
-  } else {  // the same columns, some of them of pairs that are decided by now
-    for (std::size_t c = 0; c < old.size; ++c) {
-      const std::int32_t q = place[old.one[c]], p = place[old.other[c]];
-      one[c] = std::max(q, 0);
-      other[c] = std::max(p, 0);
-      apart[c] = q >= 0 && p >= 0 ? old.apart[c] : kDead;
-    }
-    into.conflicts = {old.columns, one, other, apart, old.size, old.stride};
-    into.conflicts_end = from.conflicts_end;
+  std::int32_t *one = work.one.data() + from.conflicts_end, *other = work.other.data() + from.conflicts_end;
+  float* apart = work.apart.data() + from.conflicts_end;
+  float* columns = work.conflict_columns.data() + from.conflicts_end * work.columns();
+  take_rows(old.columns, old.stride, work.listed.data(), kept, columns, kept, work.columns());
+  take(old.apart, work.listed.data(), kept, apart);
+  for (std::size_t k = 0; k < kept; ++k) {
+    one[k] = place[old.one[work.listed[k]]];
+    other[k] = place[old.other[work.listed[k]]];
   }
-  into.links_end = from.links_end + into.conflicts.size;
+  into.conflicts = {columns, one, other, apart, kept, kept};
+  into.conflicts_end = from.conflicts_end + kept;
 }
 
 // Compute bounds of max|(Tv)_j| over a box; T has its coordinates in rows, padded with zeros to a multiple of 8.
@@ -331,32 +317,6 @@ void tighten(const Space& space, Box& box, std::size_t j, double low, double hig
   if (low > 0.0 || high < 0.0) mark_used(space, box, j);
 }
 
-void settle_demands(const Space& space, Workspace& work, Box& box) {
-  const Tables& tables = space.tables;
-  for (std::size_t demand = 0; demand < tables.demands(); ++demand) {
-    const std::int64_t *levels = tables.first_level.data() + demand + 1, *start = tables.start.data();
-    const auto first = index(start[levels[0]]), last = index(start[levels[1]]);
-    std::int64_t open = 0, room = box.room[demand];
-    for (std::size_t i = first; i < last; ++i) open += box.losable[i];
-    if (open == 0) continue;
-    std::copy(box.counts + first, box.counts + last, work.trial_counts.data() + first);
-    for (std::int64_t level = levels[0]; level < levels[1]; ++level) {
-      const auto l = index(level);
-      const std::int64_t at = tables.counts_at[l];
-      if (at >= 0) std::copy_n(box.fewer + at, tables.most[l] + 2, work.trial_fewer.data() + at);
-    }
-    for (std::size_t i = first; i < last && room > 0; ++i) {
-      if (box.losable[i] == 0) continue;
-      room += raise_count(tables, work.trial_counts.data(), work.trial_fewer.data(), i, box.losable[i]);
-    }
-    if (room <= 0) continue;
-    find_segments(space, work, box);
-    for (std::size_t q = work.segment[demand + 1]; q < work.segment[demand + 2]; ++q) box.open[q] = 0;
-    std::fill(box.losable + first, box.losable + last, 0);
-    box.alive -= index(open);
-  }
-}
-
 void find_segments(const Space& space, Workspace& work, const Box& box) {
   const Pairs& pairs = work.list_of(box).pairs;
   std::size_t objective = 0;
@@ -459,7 +419,7 @@ void push_root(const Space& space, Workspace& work, const double* low, const dou
   Box& box = work.boxes[0];
   const std::size_t columns = space.columns(), pairs = space.pairs.size;
   const Tables& tables = space.tables;
-  work.lists[0] = {space.pairs, space.conflicts, pairs, space.conflicts.size, space.conflicts.size};
+  work.lists[0] = {space.pairs, space.conflicts, pairs, space.conflicts.size};
   box.list = 0;
   box.upper = work.upper.data();
   box.lower = work.lower.data();
@@ -500,7 +460,6 @@ void compact_open_pairs(const Space& space, Workspace& work, Box& box, double de
   const PairList& list = work.lists[box.list];
   const std::size_t size = list.pairs.size;
   const bool room = list.pairs_end + size + 8 < work.slack.size() &&
-                    list.links_end + list.conflicts.size <= work.apart.size() &&
                     list.conflicts_end + list.conflicts.size <= work.apart.size() && box.list + 1 < work.lists.size();
   if (static_cast<double>(box.alive) < dense * static_cast<double>(size) && room) {
     copy_open_pairs(work, box);

@@ -65,9 +65,6 @@ inline bool closed(const Tables& tables, const Box& box, std::int64_t target) {
   return false;
 }
 
-// Take the open pairs of demands that are met on all of a box, even if all of these are lost, off the open pairs.
-void settle_demands(const Space& space, Workspace& work, Box& box);
-
 // Write to `Workspace::segment` where the pairs of each objective begin in a box's list.
 void find_segments(const Space& space, Workspace& work, const Box& box);
 

@@ -56,7 +56,6 @@ Reduced reduce(const Space& space, Workspace& work, Box& box, std::int64_t targe
       }
     }
     if (subtract_conflicts(space, work, box)) return kClosed;
-    if (space.tables.demands() > 0 && close_across(space, work, box)) return kClosed;
     compute_hinge_slopes(space, work, box);
     const double needed = space.tables.demands() == 0 ? work.needed[0] : 1.0 + 1e-12;
     const HingeBound bound = hinge_bound(space, work, box, needed);
@@ -178,7 +177,6 @@ class Search {
     const std::size_t top = stack_ - 1;
     Box& box = work_.boxes[top];
     if (closed(space_.tables, box, found_.target)) return pop();
-    settle_demands(space_, work_, box);
     compact_open_pairs(space_, work_, box, tuning::kDense);
     const std::size_t size = work_.list_of(box).pairs.size;
     if (ends() || top >= deepest_ || !work_.room_above(box, size)) return hand_back();

@@ -12,11 +12,10 @@ namespace ltr::weight_space::tuning {
 
 // --- a box (`search.cpp`, `boxes.cpp`)
 
-inline constexpr double kDense = 0.5;           // share of open pairs below which a box gets its own list, first of all
-inline constexpr double kDenseToSplit = 0.7;    // the same before it is split, so that its parts share the list
-inline constexpr double kDenseConflicts = 0.7;  // share of candidates left below which their columns are copied
-inline constexpr int kRounds = 4;               // of tightening a box
-inline constexpr double kWorthwhile = 0.9;      // share of a width below which a box is updated
+inline constexpr double kDense = 0.5;         // share of open pairs below which a box gets its own list, first of all
+inline constexpr double kDenseToSplit = 0.7;  // the same before it is split, so that its parts share the list
+inline constexpr int kRounds = 4;             // of tightening a box
+inline constexpr double kWorthwhile = 0.9;    // share of a width below which a box is updated
 inline constexpr double kMarginWorthwhile = 0.95;  // the same for the coordinate of the margin
 inline constexpr double kPromising = 0.3;        // share of the required loss of the halves from which bounds are tried
 inline constexpr double kTrySplit = 0.3;         // share of the best score from which a split is tried out

@@ -88,8 +88,7 @@ struct PairList {
   Pairs pairs;
   Conflicts conflicts;
   std::size_t pairs_end = 0;      // pairs of this list and those below it
-  std::size_t links_end = 0;      // candidates of this list and those below it
-  std::size_t conflicts_end = 0;  // columns of these candidates, which lists may share
+  std::size_t conflicts_end = 0;  // candidates of this list and those below it
 };
 
 struct Box {
@@ -219,8 +218,6 @@ class Workspace {
   Buffer<std::int32_t> place{scratch_};                           // place of each pair in the next list, -1 for none
   // scratch, one entry per candidate
   Buffer<std::int32_t> listed{sizes_.conflicts + 16};  // candidates that are in conflict
-  std::size_t conflicts_found = 0;
-  std::vector<std::pair<double, double>> across;  // what conflicts of two objectives take of either
   Buffer<std::uint8_t> in_conflict{8 * (sizes_.conflicts / 8 + 3)};
   // scratch, one entry per member
   Buffer<double> unit_loss{sizes_.members};           // least loss of each lost pair
