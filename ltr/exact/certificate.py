@@ -185,7 +185,9 @@ def certify(
 
     infeasible = solution.status is Status.INFEASIBLE
     exact = verify.Problem(described, infeasible=infeasible)
-    recorder = Recorder(problem, exact) if problem.pair_count <= tuning.CERTIFICATE_PAIRS else None
+    # boxes without feasible weights are closed by demands alone
+    pairs = sum(one.problem.pair_count for one in problem.demanded) if infeasible else problem.pair_count
+    recorder = Recorder(problem, exact) if pairs <= tuning.CERTIFICATE_PAIRS else None
 
     def record(bound: float | None) -> list[str] | None:
         return None if recorder is None else recorder.record(bound, max_boxes, max_checks, over)

@@ -388,6 +388,12 @@ def finite_features(X: ArrayLike) -> FloatArray:
     return features
 
 
+def sizes_of(X: FloatArray) -> FloatArray:
+    """Return the largest size of each feature, 1 where all are 0, (d,)."""
+    size = np.abs(X).max(axis=0)
+    return np.where(size > 0, size, 1.0)
+
+
 def check_pairs(problem: Problem) -> None:
     """Raise ValueError unless the problem has pairs, which all searches but that for cards work on."""
     if type(problem).levels is Problem.levels:

@@ -21,8 +21,7 @@ from ltr.checks import as_sequence, check_callable
 from ltr.exact import tuning
 from ltr.exact.cards import CardProblem, CardSearch
 from ltr.exact.local_search import LocalSearch
-from ltr.exact.local_search.search import sizes_of
-from ltr.exact.problem import FloatArray, Problem
+from ltr.exact.problem import FloatArray, Problem, sizes_of
 from ltr.exact.risk import RiskProblem
 from ltr.exact.solution import Progress, Solution, Status
 from ltr.exact.state import Ending, Interrupts, Limits, SolveState, Stopped

@@ -314,11 +314,13 @@ class Interrupts:
             self._previous = [signal.signal(number, self._note) for number in _SIGNALS]
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         for number, previous in zip(_SIGNALS, self._previous, strict=False):
             # a handler that was not installed from Python reads as None and cannot be put back from here
             default = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
             signal.signal(number, default if previous is None else previous)
+        if self.count and isinstance(error, ValueError):  # no answer follows that could say that it was interrupted
+            raise KeyboardInterrupt from error
 
     def arm(self) -> None:
         """Raise KeyboardInterrupt at the first signal from here on, or now if one has already come."""

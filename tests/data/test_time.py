@@ -55,9 +55,9 @@ def _recorded(monkeypatch):
         learned.append((np.floor(scores), training.features[:, 0]))
         return fit_stage(self, exact, scores, training, *rest, **options)
 
-    def recorded_merge(self, scores, cuts, features, queries):
+    def recorded_merge(self, scores, features, queries):
         ranked.append((np.floor(scores), features[:, 0]))
-        return merged(self, scores, cuts, features, queries)
+        return merged(self, scores, features, queries)
 
     monkeypatch.setattr("ltr.rankers.two_stage.PartScores.on_the_scale_of", lambda self, own: self.scores)
     monkeypatch.setattr(TwoStageRanker, "_fit_stage", recorded_stage)

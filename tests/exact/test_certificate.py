@@ -392,6 +392,12 @@ def test_no_proof_is_tried_where_pairs_are_too_many(monkeypatch, ties):
             assert checked(p, np.ones(p.d)).claim in claims
 
 
+def test_pairs_of_the_objective_do_not_count_where_nothing_is_feasible(monkeypatch):
+    monkeypatch.setattr("ltr.exact.tuning.CERTIFICATE_PAIRS", 0)
+    p = RerankProblem([[0.0], [1.0], [2.0]], [0, 1, 0], constraints=LinearConstraints([[1.0], [-1.0]], [-0.5, -0.5]))
+    assert proven_infeasible(p)
+
+
 def test_long_searches_are_done_in_pieces(monkeypatch):
     p = larger_problem(2)
     w = local_search(p, restarts=30, time_limit=60.0).weights

@@ -286,6 +286,9 @@ def test_interrupts_raise_once_and_give_the_handler_back(number):
         signal.raise_signal(number)
         assert interrupts.count == 2
     assert signal.getsignal(number) is before
+    with pytest.raises(KeyboardInterrupt), Interrupts():  # an error must not hide that the user wants to stop
+        signal.raise_signal(number)
+        raise ValueError("bad")
 
 
 # --- warm starts, tolerance, constraints -----------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ltr.exact import tuning
 from ltr.exact.constraints import SIDE_TOLERANCE
 from ltr.exact.largest_margin import minimize_linear
 from ltr.exact.levels import PAIR_BYTES, FloatArray, IndexArray, IntArray, Levels, RankedItems
-from ltr.exact.problem import Problem
+from ltr.exact.problem import Problem, sizes_of
 from ltr.exact.state import Memory
 from ltr.native import Ascents, clip_segment
 
@@ -352,12 +352,6 @@ def regression(problem: Problem) -> FloatArray:
     scaled = (X - X.mean(axis=0)) / size
     found = np.linalg.lstsq(scaled.T @ scaled, scaled.T @ problem.balance, rcond=1e-12)[0]
     return np.asarray(found / size)
-
-
-def sizes_of(X: FloatArray) -> FloatArray:
-    """Return the largest size of each feature, 1 where all are 0, (d,)."""
-    size = np.abs(X).max(axis=0)
-    return np.where(size > 0, size, 1.0)
 
 
 def to_surface(w: FloatArray) -> FloatArray:

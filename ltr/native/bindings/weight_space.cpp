@@ -27,12 +27,8 @@ Space space_of(Arguments& given) {
   const auto other = given.vector<std::int32_t>("other", one.size());
   require_places(one, pairs, "candidates of pairs");
   require_places(other, pairs, "candidates of pairs");
-  space.conflicts = {given.rows<float>("conflict_columns", d + 1, one.size()).data,
-                     one.data(),
-                     other.data(),
-                     given.vector<float>("apart", one.size()).data(),
-                     one.size(),
-                     one.size()};
+  space.conflicts = {given.rows<float>("conflict_columns", d + 1, one.size()).data, one.data(), other.data(),
+                     given.vector<float>("apart", one.size()).data(), one.size()};
   Tables& tables = space.tables;
   tables.table = given.vector<std::int64_t>("table");
   tables.level = given.vector<std::int64_t>("level");

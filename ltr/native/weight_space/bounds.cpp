@@ -37,12 +37,12 @@ std::int64_t largest_within(const std::int64_t* path, std::int64_t most, std::in
 LTR_MULTIVERSION void mark_conflicts(const Conflicts& conflicts, const float* middle, const float* half,
                                      std::size_t coordinates, std::uint8_t* __restrict marks) {
   constexpr std::uint32_t kSize = 0x7fffffff;  // the bits of a float but its sign
-  const std::size_t number = conflicts.size, stride = conflicts.stride;
+  const std::size_t number = conflicts.size;
   std::size_t c = 0;
   for (; c + 32 <= number; c += 32) {
     Floats16 sum{}, sum2{}, f, f2;
     const float* column = conflicts.columns + c;
-    for (std::size_t j = 0; j < coordinates; ++j, column += stride) {
+    for (std::size_t j = 0; j < coordinates; ++j, column += number) {
       load(f, column);
       load(f2, column + 16);
       sum += middle[j] * f + half[j] * reinterpret_cast<Floats16>(reinterpret_cast<Bits16>(f) & kSize);
@@ -56,7 +56,7 @@ LTR_MULTIVERSION void mark_conflicts(const Conflicts& conflicts, const float* mi
   for (; c < number; ++c) {
     float reach = 0.0f;
     for (std::size_t j = 0; j < coordinates; ++j) {
-      const float f = conflicts.columns[j * stride + c];
+      const float f = conflicts.columns[j * number + c];
       reach += middle[j] * f + half[j] * std::abs(f);
     }
     marks[c] = reach < conflicts.apart[c];
@@ -336,6 +336,20 @@ std::int64_t loses_with_one(const Tables& tables, const Box& box, std::size_t me
   const std::int64_t place = counts_at < 0 ? 0 : box.fewer[counts_at + count + 1] - 1;
   const std::int64_t* contribution = tables.contribution.data() + table + place + count;
   return contribution[0] - contribution[1];
+}
+
+// Write to `Workspace::segment` where the pairs of each objective begin in the list of a box.
+void find_segments(const Space& space, Workspace& work, const Box& box) {
+  const Pairs& pairs = work.list_of(box).pairs;
+  std::size_t objective = 0;
+  work.segment[0] = 0;
+  for (std::size_t run = 0; run < pairs.runs; ++run) {
+    const auto begin = index(pairs.run[run]);
+    const std::size_t of = space.tables.of_member[index(pairs.member[begin])].objective;
+    while (objective < of) work.segment[++objective] = begin;
+  }
+  const std::size_t end = pairs.runs == 0 ? 0 : index(pairs.run[pairs.runs]);
+  while (objective < space.tables.objectives()) work.segment[++objective] = end;
 }
 
 }  // namespace

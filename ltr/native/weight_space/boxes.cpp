@@ -173,13 +173,13 @@ void keep_conflicts(Workspace& work, const PairList& from, PairList& into, std::
   std::int32_t *one = work.one.data() + from.conflicts_end, *other = work.other.data() + from.conflicts_end;
   float* apart = work.apart.data() + from.conflicts_end;
   float* columns = work.conflict_columns.data() + from.conflicts_end * work.columns();
-  take_rows(old.columns, old.stride, work.listed.data(), kept, columns, kept, work.columns());
+  take_rows(old.columns, old.size, work.listed.data(), kept, columns, kept, work.columns());
   take(old.apart, work.listed.data(), kept, apart);
   for (std::size_t k = 0; k < kept; ++k) {
     one[k] = place[old.one[work.listed[k]]];
     other[k] = place[old.other[work.listed[k]]];
   }
-  into.conflicts = {columns, one, other, apart, kept, kept};
+  into.conflicts = {columns, one, other, apart, kept};
   into.conflicts_end = from.conflicts_end + kept;
 }
 
@@ -315,19 +315,6 @@ void tighten(const Space& space, Box& box, std::size_t j, double low, double hig
   box.low[j] = low;
   box.high[j] = high;
   if (low > 0.0 || high < 0.0) mark_used(space, box, j);
-}
-
-void find_segments(const Space& space, Workspace& work, const Box& box) {
-  const Pairs& pairs = work.list_of(box).pairs;
-  std::size_t objective = 0;
-  work.segment[0] = 0;
-  for (std::size_t run = 0; run < pairs.runs; ++run) {
-    const auto begin = index(pairs.run[run]);
-    const std::size_t of = space.tables.of_member[index(pairs.member[begin])].objective;
-    while (objective < of) work.segment[++objective] = begin;
-  }
-  const std::size_t end = pairs.runs == 0 ? 0 : index(pairs.run[pairs.runs]);
-  while (objective < space.tables.objectives()) work.segment[++objective] = end;
 }
 
 Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box) {

@@ -65,9 +65,6 @@ inline bool closed(const Tables& tables, const Box& box, std::int64_t target) {
   return false;
 }
 
-// Write to `Workspace::segment` where the pairs of each objective begin in a box's list.
-void find_segments(const Space& space, Workspace& work, const Box& box);
-
 // Tighten a box to where its forced pairs can be won, if they can.
 Tightened tighten_to_forced_pairs(const Space& space, Workspace& work, Box& box);
 

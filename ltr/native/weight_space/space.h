@@ -35,9 +35,8 @@ struct Conflicts {
   const std::int32_t* other = nullptr;
   const float* apart = nullptr;  // number below which the computed ``max x.f`` proves a conflict
   std::size_t size = 0;
-  std::size_t stride = 0;
 
-  const float* column(std::size_t j) const { return columns + j * stride; }
+  const float* column(std::size_t j) const { return columns + j * size; }
 };
 
 // Where the numbers of a member begin: in `Tables::contribution`, and in the numbers of members with fewer lost pairs;
