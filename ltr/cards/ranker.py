@@ -124,7 +124,8 @@ class CardRanker(Ranker):
         signs: ``"+"`` or ``"-"`` by column or question: thresholds of ``{"age": "+"}`` must not get points below 0.
             Values of text columns are named by question, ``{"mode = fast": "-"}``.
         point_limits: for ``"log_loss"``, least and largest points of columns and questions, such as ``{"age": (0, 3),
-            "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say.
+            "(Intercept)": (-9, 9)}``. Rank statistics take what ``signs`` and ``forbidden`` say, and no limit of the
+            intercept.
         required: names of questions that every card must have.
         rules: mappings such as ``{"at_least": 1, "of": ["age", "smoker"]}`` or ``{"at_most": 2, "of": [...]}``, which
             with ``"when": [...]`` hold for cards that have one of these.

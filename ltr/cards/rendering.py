@@ -206,8 +206,9 @@ def _shares(counts: Counts, total: int, measure: str) -> tuple[str, str, str]:
 
 def _rows(card: Card, counts: Sequence[Counts]) -> Iterator[tuple[int, str, list[tuple[str, str, str]]]]:
     """Yield each total with its chance as text, empty for a card without, and what `_shares` says of each data set."""
-    for total in _totals(counts):
-        chance = f"{100 * card.chance([total])[0]:.0f} %" if card.chances else ""
+    totals = _totals(counts)
+    chances = [f"{100 * chance:.0f} %" for chance in card.chance(totals)] if card.chances else [""] * len(totals)
+    for total, chance in zip(totals, chances, strict=True):
         yield total, chance, [_shares(part, total, card.measure) for part in counts]
 
 

@@ -15,6 +15,7 @@ looks at kinds by name.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -588,18 +589,23 @@ def notes_on(columns: Mapping[str, Column], encodings: Sequence[Encoding]) -> li
     return [note for one in encodings for note in one.notes(columns[one.column])]
 
 
-def encodings_in(text: str) -> tuple[Encoding, ...]:
-    """Return the encodings in the JSON of a preparation; ValueError, KeyError or TypeError for any other text."""
+@functools.cache
+def _reader(kind: str) -> Any:  # noqa: ANN401
+    """Return what reads the JSON of a kind of encoding."""
     from pydantic import TypeAdapter
 
+    return TypeAdapter(_ENCODINGS[kind])
+
+
+def encodings_in(text: str) -> tuple[Encoding, ...]:
+    """Return the encodings in the JSON of a preparation; ValueError, KeyError or TypeError for any other text."""
     given = json.loads(text)
     if given["format"] != FORMAT:
         raise ValueError(f"format must be {FORMAT}, got {given['format']!r:.80}")
-    readers: dict[str, Any] = {name: TypeAdapter(kind) for name, kind in _ENCODINGS.items()}
     found = []
     for column in given["columns"]:
         fields = dict(column)
-        found.append(readers[fields.pop("kind")].validate_json(json.dumps(fields)))
+        found.append(_reader(fields.pop("kind")).validate_json(json.dumps(fields)))
         if isinstance(found[-1], MeanEncoding) and len(found[-1].means) != len(found[-1].values):
             raise ValueError(f"not a column of a preparation: {column!r:.80}")
     return tuple(found)

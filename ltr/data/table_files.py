@@ -383,7 +383,7 @@ _EXCEL = ("workbooks", "workbook", "openpyxl", "excel")
 def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | None) -> dict[str, Any]:
     """Return the columns of parquet files; floating point features are those of one matrix, read piece by piece."""
     with contextlib.ExitStack() as opened:
-        opened.enter_context(_library(files[-1], *_PARQUET))
+        opened.enter_context(_library(files[0], *_PARQUET))
         import pyarrow as pa
         import pyarrow.parquet
 
@@ -401,27 +401,28 @@ def _read_parquet(files: Sequence[Path], is_feature: Callable[[str], bool] | Non
         in_matrix = set(floats)
         others = [name for name in schema.names if name not in in_matrix]
         kind = np.float32 if all(types[name] == pa.float32() for name in floats) else np.float64
-        groups = [(source, group) for source in sources for group in range(source.num_row_groups)]
-        known = [source.metadata.row_group(group) for source, group in groups]
+        groups = [(*one, group) for one in zip(files, sources, strict=True) for group in range(one[1].num_row_groups)]
+        known = [source.metadata.row_group(group) for _, source, group in groups]
         total = sum(group.num_rows for group in known)
         check_size(float(total) * (np.dtype(kind).itemsize * len(floats) + 8 * len(others)))
         parts = (group.column(j) for group in known for j in range(group.num_columns))
         check_size(float(sum(part.total_uncompressed_size for part in parts if part.path_in_schema not in in_matrix)))
         matrix, begin = np.empty((total, len(floats)), dtype=kind), 0
         rest, size = [], 0
-        for (source, group), rows in zip(groups, (one.num_rows for one in known), strict=True):
-            for at in range(0, len(floats), _COLUMNS):  # pyarrow's batches of many columns keep what they read
-                some = floats[at : at + _COLUMNS]
-                found = source.read_row_group(group, columns=some)
-                values = [found.column(name).to_numpy() for name in some]
-                for piece in pieces(rows):
-                    to = slice(begin + piece.start, begin + piece.stop)
-                    matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
-            begin += rows
-            for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
-                rest.append(batch.select(others))
-                size += batch.nbytes  # a text is stored once for many rows
-                check_size(size)
+        for (file, source, group), rows in zip(groups, (one.num_rows for one in known), strict=True):
+            with _library(file, *_PARQUET):
+                for at in range(0, len(floats), _COLUMNS):  # pyarrow's batches of many columns keep what they read
+                    some = floats[at : at + _COLUMNS]
+                    found = source.read_row_group(group, columns=some)
+                    values = [found.column(name).to_numpy() for name in some]
+                    for piece in pieces(rows):
+                        to = slice(begin + piece.start, begin + piece.stop)
+                        matrix[to, at : at + len(some)] = np.array([column[piece] for column in values]).T
+                begin += rows
+                for batch in source.iter_batches(_BATCH, row_groups=[group], columns=others) if others else ():
+                    rest.append(batch.select(others))
+                    size += batch.nbytes  # a text is stored once for many rows
+                    check_size(size)
         frame = pa.Table.from_batches(rest, pa.schema(map(schema.field, others), schema.metadata)).to_pandas()
     apart = {str(name): frame.iloc[:, j] for j, name in enumerate(frame.columns)}
     columns: dict[str, Any] = apart | dict(zip(floats, matrix.T, strict=True))

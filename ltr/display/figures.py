@@ -52,6 +52,7 @@ def svg_of(figure: Figure, label: str) -> str:
     with fonts(), rc_context({"svg.hashsalt": "ltr", "svg.fonttype": "none"}):
         figure.savefig(file, format="svg", transparent=True, metadata=metadata)
     tag, _, drawn = file.getvalue().partition("<svg")[2].partition(">")
+    drawn = re.sub(r"<defs>\s*<style.*?</style>\s*</defs>", "", drawn, count=1, flags=re.DOTALL)  # of the whole page
     for colour, name in _IN_PAGES.items():
         drawn = drawn.replace(colour, f"var(--{name}, {colour})")
     box = re.search('viewBox="[^"]*"', tag)
@@ -73,8 +74,8 @@ def canvas(height: float) -> Figure:
 
 def _label(axes: Axes, x: str, y: str) -> None:
     """Write what the axes are, and draw a grid in a frame of two sides."""
-    axes.set_xlabel(x, fontsize=SMALL)
-    axes.set_ylabel(y, fontsize=SMALL)
+    axes.set_xlabel(x, fontsize=SMALL, parse_math=False)
+    axes.set_ylabel(y, fontsize=SMALL, parse_math=False)
     axes.tick_params(labelsize=SMALL)
     axes.grid(color=FAINT)
     axes.spines[["top", "right"]].set_visible(False)
@@ -214,10 +215,10 @@ def intervals_figure(
         figure = canvas(min(2.0 + 0.12 * len(low), 12.0))
         axes = figure.subplots()
         order = np.lexsort((high, low + high) if place is None else (high, low, place))
-        for kind, shown in (("proven", certain[order]), ("at most this wide", ~certain[order])):
+        for kind, shown in (("exact range", certain[order]), ("at most this wide", ~certain[order])):
             at = np.flatnonzero(shown)
             if len(at):
-                rows, colour = order[at], RERANKED if kind == "proven" else FAINT
+                rows, colour = order[at], RERANKED if kind == "exact range" else FAINT
                 axes.barh(at, high[rows] - low[rows] + 1, left=low[rows] - 0.5, height=0.7, color=colour, label=kind)
         if place is not None:
             axes.scatter(place[order], np.arange(len(order)), s=6, color=INK, zorder=3, label="place of the ranker")

@@ -247,6 +247,8 @@ class TwoStageRanker(Ranker):
 
     def _keep_to(self, asked: Sequence[Asked], scores: FloatArray, training: LabelledRows) -> bool:
         """Keep the order of the base where it meets the demands and the chosen correction does not; return whether."""
+        if not asked:
+            return False
         merged, _ = self._merged(scores, training.features, training.lists)
         unmet = [one for one in asked if not one.met(merged)]
         if not unmet:
