@@ -129,7 +129,8 @@ class StatisticKind:
 
     def weights(self, n: int, numbers: Sequence[float]) -> FloatArray:
         """Return a_1..a_n without a cutoff, given the values of the options."""
-        first = {"rank": np.arange(1.0, n + 1), "position": np.arange(n - 1.0, -1.0, -1.0)}.get(self.by, n)
+        rank = n if self.by == "n" else np.arange(1.0, n + 1)
+        first = n - rank if self.by == "position" else rank
         try:
             a = self.function(first, numbers) if self.takes_numbers else self.function(first, *numbers)
         except ValueError as error:

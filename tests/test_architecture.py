@@ -3,6 +3,7 @@
 import ast
 import functools
 import inspect
+import re
 import subprocess
 import sys
 
@@ -250,3 +251,21 @@ def test_losses_and_metrics_need_torch_and_numpy_alone():
     """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+SECTION, ENTRY = re.compile(r"(Args|Attributes|Raises):"), re.compile(r"[\w*.]+(, [\w*.]+)*: \S")
+
+
+def test_each_line_of_a_section_of_a_docstring_begins_an_entry():
+    """What the site's reference reads: the entries of a section are indented once, their further lines twice."""
+    torn = []
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            documented = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module)
+            section = False
+            for line in (ast.get_docstring(node) or "").splitlines() if documented else ():
+                if not line.startswith(" ") and line:
+                    section = bool(SECTION.fullmatch(line))
+                elif section and re.match(r" {4}\S", line) and not ENTRY.match(line[4:]):
+                    torn.append((path.name, line))
+    assert torn == []

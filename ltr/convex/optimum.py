@@ -47,11 +47,12 @@ class ConvexOptimum:
     """The optimum of a convex loss, with its proof.
 
     Attributes:
-        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several. bias: 0
-        except for the logistic loss. value: the objective at these weights, computed by the loss of `ltr.losses` in
-        float64. lower_bound: no weights have a smaller objective, rounding included. Coordinates without a penalty are
-        covered up to
-            100 times max(1, the largest of the optimum), features scaled to unit standard deviation.
+        weights: float64 of shape (d,), for the features as given; one of the minimisers if there are several.
+        bias: 0 except for the logistic loss.
+        value: the objective at these weights, computed by the loss of `ltr.losses` in float64.
+        lower_bound: no weights have a smaller objective. The bound accounts for rounding; coordinates without a
+            penalty are covered up to a size of 100 times max(1, the largest of the optimum), features scaled to
+            unit standard deviation.
         method: ``"newton"``, or ``"newton+clarabel"`` for the hinge.
     """
 

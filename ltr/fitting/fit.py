@@ -68,12 +68,12 @@ class Step:
     """One logged step of a fit.
 
     Attributes:
-        objective, loss: loss plus penalty on all rows after the step, and the loss alone. grad_norm: Euclidean norm of
-        the objective's gradient (of the smoothed objective if there is a width). With Adam and
-            validation that of the last mini-batch, because nothing else asks for all rows.
-        seconds: wall time of the fit so far, over all its resumptions. gap: bound on objective minus optimum, see the
-        module docstring. With l2 = 0, a scorer that is not linear, or a loss
-            that is not convex, it only estimates the improvement left nearby.
+        objective, loss: loss plus penalty on all rows after the step, and the loss alone.
+        grad_norm: Euclidean norm of the objective's gradient (of the smoothed objective if there is a width). With Adam
+            and validation that of the last mini-batch, because nothing else asks for all rows.
+        seconds: wall time of the fit so far, over all its resumptions.
+        gap: bound on objective minus optimum, see the module docstring. With l2 = 0, a scorer that is not linear, or a
+            loss that is not convex, it only estimates the improvement left nearby.
         width: width of the smoothed hinge that L-BFGS minimises, 0 for a smooth loss and for Adam.
         validation: the statistic of the rows held out, None without any.
     """
@@ -96,9 +96,9 @@ class Fit:
     of ``options.seed`` and the step's index, so a fit resumed from `state_dict` continues bit for bit on the CPU.
 
     Args:
-        scorer: module from (..., list, d) to (..., list), with its starting parameters. loss: a loss of `ltr.losses` or
-        its name, or any module that is called as ``loss(scores, labels)``, with ``qid=`` if
-            there is one, and returns one number.
+        scorer: module from (..., list, d) to (..., list), with its starting parameters.
+        loss: a loss of `ltr.losses` or its name, or any module that is called as ``loss(scores, labels)``, with
+            ``qid=`` if there is one, and returns one number.
         X: observations, (n, d), finite; copied unless ``options.chunk_rows`` is given. Or the
             `ltr.fitting.observations.Rows` that the scorer takes, on its device.
         y: labels, (n,), at least two different ones in some list.
@@ -110,9 +110,9 @@ class Fit:
         until: number of steps after which to end as chosen before, None for no such number.
 
     Attributes:
-        index, seconds: number of steps done, and wall time so far, over all resumptions. best: the scorer's state_dict
-        of the lowest objective so far, the start included, or with validation of the largest
-            statistic; `best_index`, `best_objective` and `best_validation` describe it.
+        index, seconds: number of steps done, and wall time so far, over all resumptions.
+        best: the scorer's state_dict of the lowest objective so far, the start included, or with validation of the
+            largest statistic; `best_index`, `best_objective` and `best_validation` describe it.
         stopped: why the fit ended, empty until then: ``"tolerance"`` (the gap closed), ``"stalled"`` (not even steepest
             descent lowers the objective, although the gap is open), ``"early_stop"`` (by the validation, or after
             `until` steps), ``"max_steps"``.

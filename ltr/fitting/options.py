@@ -17,26 +17,26 @@ class FitOptions:
     """The options of a fit, each checked; ValueError names a field outside its range, with the value received.
 
     Attributes:
-        optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``. max_steps: largest number of steps,
-        at least 1: iterations of L-BFGS, or passes of Adam over the data. learning_rate: learning rate of Adam, > 0.
+        optimizer: ``"lbfgs"`` (full batch, strong Wolfe line search) or ``"adam"``.
+        max_steps: largest number of steps, at least 1. A step is one iteration of L-BFGS or one pass of Adam over
+            the data.
+        learning_rate: learning rate of Adam, > 0.
         schedule: the learning rate is ``"constant"``; falls to 0 at `max_steps` along a half ``"cosine"``; or is halved
-        on a
-            ``"plateau"``, whenever a third of `patience` has passed without a better validation statistic.
+            on a ``"plateau"``, whenever a third of `patience` has passed without a better validation statistic.
         warmup: number of passes in which the learning rate of Adam rises from 0, batch by batch, >= 0.
         weight_decay: share of each weight that Adam takes away per step and unit of learning rate, >= 0; biases keep
             theirs. Unlike `l2` it does not pass through the moments of Adam (AdamW).
         clip: largest Euclidean norm of the gradient of a mini-batch, > 0; longer ones are shortened. None clips none.
         precision: ``"full"`` is that of the scorer's parameters; ``"bfloat16"`` takes the matrix products of
-        mini-batches in
-            that type; ``"auto"`` does so for parameters of float32 on a CUDA device.
+            mini-batches in that type; ``"auto"`` does so for parameters of float32 on a CUDA device.
         patience: number of steps without a better validation statistic after which a fit with validation ends, >= 1.
         batch_size: observations in a mini-batch of Adam, at least 2, or lists (at least 1) when there is a qid; None
-        takes
-            everything at once.
-        l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum. tolerance: relative accuracy of
-        the objective at which a fit has converged, > 0. chunk_rows: number of rows on the device at a time, at least 1;
-        features then stay where they are given, in memory or
-            in a memory-mapped array. None keeps all rows on the device.
+            takes everything at once.
+        l2: factor of the L2 penalty, >= 0. With 0 a separable problem has no optimum.
+        tolerance: relative accuracy of the objective at which a fit has converged, > 0.
+        chunk_rows: number of rows on the device at a time, at least 1. Features then stay where they are given, in
+            memory or in a memory-mapped array, and are scored twice if their gradient is needed. None keeps all rows on
+            the device.
         seed: seed of mini-batches and dropout, >= 0.
         device: ``"cpu"``, ``"cuda"``, or ``"auto"`` for CUDA if there is such a device.
     """

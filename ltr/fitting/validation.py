@@ -29,10 +29,11 @@ class Validation:
 
     Attributes:
         X: observations, (n, d), in the form that the scorer takes, or the `ltr.fitting.observations.Rows` of them.
-        statistic: the rank statistic; each list counts by its share of the value of its ideal order. weight: weight of
-        each row, (n,), which weighs lists as in `ltr.lists.split_weights`; None where all count alike. start_counts:
-        whether the start of the fit may be the best step; random weights should not, however lucky. decides: whether
-        the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
+        statistic: the rank statistic; each list counts by its share of the value of its ideal order.
+        weight: weight of each row, (n,), which weighs lists as in `ltr.lists.split_weights`; None where all count
+            alike.
+        start_counts: whether the start of the fit may be the best step; random weights should not, however lucky.
+        decides: whether the statistic chooses the best step and ends the fit; otherwise it is measured and reported.
     """
 
     X: FloatArray | Rows

@@ -68,9 +68,10 @@ class Comparison:
     """Two rankers on the same lists.
 
     Attributes:
-        mean_a, mean_b: means of the rankers' values. difference: ``mean_a - mean_b`` with its bootstrap interval. p: p
-        value of the paired randomisation test: how often the difference is at least as far from 0 when a coin decides,
-            for each list, which value belongs to which ranker.
+        mean_a, mean_b: means of the rankers' values.
+        difference: ``mean_a - mean_b`` with its bootstrap interval.
+        p: p value of the paired randomisation test: how often the difference is at least as far from 0 when a coin
+            decides, for each list, which value belongs to which ranker. It assumes nothing else.
         wins, ties, losses: numbers of lists on which the first ranker's value is larger, equal, and smaller.
     """
 
@@ -99,8 +100,8 @@ def compare(
 
     Args:
         a, b: the values of the two rankers, one per list, in the same order, NaN where undefined; both must be defined
-        on
-            at least 2 lists.
+            on at least 2 lists.
+        confidence, resamples, seed: as for `mean_interval`, of bootstrap and randomisation test.
 
     Source: Smucker, Allan & Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
     Evaluation* (CIKM 2007).

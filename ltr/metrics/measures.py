@@ -40,15 +40,18 @@ class ListOptions(TypedDict, total=False):
     """The keyword arguments that every metric takes.
 
     Attributes:
-        mask: boolean, of the shape of the scores, True where an item is real; None when all are. qid: integers,
-        ``(items,)``: the list of each item of flat 1-D input, lists in the order in which ids first appear. ties:
-        ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``, see
+        mask: boolean, of the shape of the scores, True where an item is real; None when all are.
+        qid: integers, ``(items,)``: the list of each item of flat 1-D input, lists in the order in which their ids
+            first appear.
+        ties: ``"resolved"`` (pessimistic, the default), ``"subrank"``, ``"average"`` or ``"optimistic"``; see
             `ltr.metrics.ranked`.
         empty: the value of a list for which the metric is undefined, NaN by default.
-        outside: boolean, of the shape of the scores, True for known items that are not in the list, such as relevant
-            documents that a truncated run did not retrieve. Whatever their score, they have no position, and count
-            where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal order.
-        judged: boolean, of the same shape, False for items of label 0 that nobody has judged: bpref leaves them out.
+        outside: boolean, of the shape of the scores, True for items that are known but not in the list, such as the
+            relevant documents that a truncated run did not retrieve. They have no position, whatever their score, and
+            count where relevant items are counted: in recall, average precision, R-precision, bpref and the ideal
+            order of a normalised statistic.
+        judged: boolean, of the same shape, False for items whose label 0 means that nobody has judged them: bpref
+            leaves them out, all other metrics take the 0.
     """
 
     mask: Values | None
@@ -78,7 +81,7 @@ class Measure(ABC):
     @property
     def higher_is_better(self) -> bool:
         """Whether a better order has a higher value."""
-        return str(self) not in ("pairwise_misranking_error", "num_rel_missed")
+        return True
 
     @property
     @abstractmethod
@@ -139,6 +142,7 @@ class Formula(NamedTuple):
     of: Callable[..., Tensor]
     cut: bool = False  # whether @k may follow
     option: tuple[str, float, float, float] | None = None  # its name, default, and what it lies between
+    higher_is_better: bool = True
 
 
 _FORMULAS = {
@@ -147,13 +151,15 @@ _FORMULAS = {
     "success": Formula(formulas.success_of, cut=True),
     "rbp": Formula(formulas.rank_biased_precision_of, cut=True, option=("p", 0.8, 0.0, 1.0)),
     "err": Formula(formulas.expected_reciprocal_rank_of, cut=True, option=("max", 4.0, 0.0, 64.0)),
-    "pairwise_misranking_error": Formula(formulas.misranking_error_of),
+    "pairwise_misranking_error": Formula(formulas.misranking_error_of, higher_is_better=False),
     "rprec": Formula(formulas.r_precision_of),
     "bpref": Formula(formulas.bpref_of),
     "num_ret": Formula(lambda ranked, **_: ranked.n.double()),
     "num_rel": Formula(lambda ranked, **_: ranked.all_relevant.double()),
     "num_rel_ret": Formula(lambda ranked, **_: ranked.relevant.double()),
-    "num_rel_missed": Formula(lambda ranked, **_: (ranked.all_relevant - ranked.relevant).double()),
+    "num_rel_missed": Formula(
+        lambda ranked, **_: (ranked.all_relevant - ranked.relevant).double(), higher_is_better=False
+    ),
 }
 _AROUND = ("statistic", "normalized")  # names with a rank statistic in parentheses
 _OWN = ("ndcg", *_FORMULAS)
@@ -182,6 +188,11 @@ class FormulaMeasure(Measure):
             check_cutoff("k", self.k)
             if not formula.cut:
                 raise ValueError(f"measure {self.name}: takes no cutoff, got @{self.k}")
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a better order has a higher value."""
+        return _FORMULAS[self.name].higher_is_better
 
     @property
     def binary(self) -> bool:

@@ -58,14 +58,13 @@ class LogisticRegressionRanker(Constrained, Scored, Ranker):
     features. Rows with the lowest label are the negative class, all others the positive one, whatever their lists.
 
     Args:
-        C: inverse strength of the regularisation, > 0, scikit-learn's; the default regularises next to nothing.
-        ``"auto"``
-            takes whichever of 0.01, 0.1, 1 and 10 has the largest likelihood of rows held out, in five folds of at most
-            10,000 rows.
-        standardize: whether `fit` divides each column by its standard deviation first; constant columns get the weight
-        0. max_iter: most iterations of the solver (L-BFGS), >= 1. signs, required, forbidden, constraints,
-        max_nonzeros: as those of `ExactRanker`, on the weights of raw columns, see
-            `ltr.rankers.constrained`.
+        C: inverse strength of the regularisation, > 0; ``"auto"`` takes whichever of 0.01, 0.1, 1 and 10 has the
+            largest likelihood of rows held out, in five folds of at most 10,000 rows.
+        standardize: whether `fit` divides each column by its standard deviation first. Constant columns get the weight
+            0.
+        max_iter: most iterations of the solver (L-BFGS), >= 1.
+        signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, on the weights of raw columns,
+            see `ltr.rankers.constrained`.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:
@@ -166,12 +165,12 @@ class RankBoostRanker(Scored, Ranker):
     """RankBoost on thresholds of single features.
 
     Args:
-        rounds: most weak rankers, >= 1; there are fewer when none improves the loss any more. thresholds: most cuts
-        tried for each feature, >= 1: those between different values that come closest to splitting the
-            training rows into equal parts. None tries every cut.
-        step: ``"bound"`` or ``"exact"``, see the module; 100 rounds of the shorter one do best on test sets. on_round:
-        called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the training
-            pairs. Copies, pickles and files leave it out.
+        rounds: most weak rankers, >= 1; there are fewer when none improves the loss any more.
+        thresholds: most cuts tried for each feature, >= 1: those between different values that come closest to
+            splitting the training rows into equal parts. None tries every cut.
+        step: ``"bound"`` or ``"exact"``, see the module; 100 rounds of the shorter one do best on test sets.
+        on_round: called as ``on_round(round, loss)`` after each round 1, 2, ..., with the exponential loss of the
+            training pairs. Copies, pickles and files leave it out.
         statistic, gain, normalize: what `score` reports, see `Ranker`.
 
     Attributes:

@@ -342,8 +342,12 @@ def _weights_of(model: Estimator, d: int) -> FloatArray | None:
     steps = [step for _, step in model.steps[:-1] if step not in (None, "passthrough")]
     for step in steps:  # those of scikit-learn that are affine for all rows, whatever they learned
         known = type(step).__module__.startswith("sklearn.") and type(step).__name__ in _AFFINE
-        if not known or getattr(step, "clip", False) or d > _MOST_COLUMNS:
+        if not known or getattr(step, "clip", False):
             return None
+    if not steps:
+        return _weights_of(model.steps[-1][1], d)
+    if d > _MOST_COLUMNS:
+        return None
     columns = np.vstack([np.zeros((1, d)), np.eye(d)])
     for step in steps:
         columns = np.asarray(step.transform(framed(columns, known_names(step))))

@@ -89,23 +89,23 @@ class SurrogateRanker(Constrained, Scored, Ranker):
         loss: a loss or its name, such as ``"ranknet"``, ``"p_norm_push(p=4)"`` or ``"mymodule:MyLoss"``.
         scorer: ``"linear"``, ``"mlp"`` or ``"attention"``.
         hidden: widths of the hidden layers of an mlp, or of the layers before the attention. None and the same for
-            `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`:
-            `ltr.training.defaults_of`.
-        blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`. scale: ``"standardize"``, or
-        ``"quantile"``, which heavy tails do not disturb, for neural scorers. batch_size: lists in a mini-batch, or rows
-        where there are no lists. None is 16 lists or 128 rows for neural scorers,
-            everything for linear ones.
+            `dropout`, `scale`, `optimizer`, `max_steps`, `learning_rate` and `weight_decay`: what
+            `ltr.training.defaults_of` says.
+        blocks, heads, dropout, layer_norm: options of `ltr.rankers.scorers`.
+        scale: ``"standardize"``, or ``"quantile"``, which heavy tails do not disturb, for neural scorers.
+        l2: price of squared weights, >= 0. The default makes the optimum of a separable problem exist and unique.
+        optimizer: ``"lbfgs"`` reaches the optimum of a linear scorer to `tolerance`; ``"adam"`` takes mini-batches.
+        batch_size: lists in a mini-batch, or rows where there are no lists. None is 16 lists or 128 rows for neural
+            scorers, everything for linear ones.
         validation: share of the lists that is held out, or of the rows where there are no lists; 0 for none. None is
-        0.2 for
-            neural scorers, and for losses that are not convex where there are lists.
-        l2, optimizer, max_steps, learning_rate, schedule, warmup, weight_decay, clip, precision, patience, chunk_rows,
-            tolerance, device: see `ltr.fitting.FitOptions`.
-        seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0. on_step: called
-        as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the weights
-            of that step. Copies, pickles and files leave it out.
+            0.2 for neural scorers, and for losses that are not convex where there are lists.
+        max_steps, learning_rate, schedule, warmup, weight_decay, clip, precision: see `ltr.fitting.FitOptions`.
+        patience, chunk_rows, tolerance, device: see there, too.
+        seed: seed of a neural scorer's starting weights, of mini-batches and of what is held out, >= 0.
+        on_step: called as ``on_step(step, ranker)`` after every `ltr.fitting.Step`; the ranker then scores with the
+            weights of that step. Copies, pickles and files leave it out.
         signs, required, forbidden, constraints, max_nonzeros: as those of `ExactRanker`, for a linear scorer and a
-        convex
-            loss. Their solver (`ltr.rankers.constrained`) calls no `on_step`, and its fits cannot be resumed.
+            convex loss. Their solver (`ltr.rankers.constrained`) calls no `on_step`, and its fits cannot be resumed.
         statistic, gain, normalize: what `score` reports, see `Ranker`. Validation takes the mean over lists of the
             statistic's share of its best value, whatever `normalize` says.
 
@@ -181,8 +181,8 @@ class SurrogateRanker(Constrained, Scored, Ranker):
 
         Args:
             validation_set: features, labels and, with `qid`, lists of other rows, to validate by instead of a part of
-            these. A
-                ranker that does not validate, as a linear one with a convex loss, only measures its `validation_`.
+                these. A ranker that does not validate, as a linear one with a convex loss, only measures its
+                `validation_`.
             resume: a ``fit_.state_dict()`` of an interrupted fit on the same data; it goes on bit for bit.
 
         Raises ValueError for constraints that cannot be satisfied, FloatingPointError for an objective that is not

@@ -218,7 +218,7 @@ class TwoStageRanker(Ranker):
         spread, fitted = self.spread, scores
         training, similar = training.with_similar() if self.choose else (training, None)
         if self.choose or self.base_score:
-            scores = self._out_of_fold(fitted, training, folds_of(training, seed, 2), seed)
+            scores = self._out_of_fold(fitted, training, seed)
         known = ~np.isnan(scores)
         asked = given.take(known).of(labels[known], None if lists is None else lists[known])
         chooses = self.choose and all(one.met(scores[known]) for one in asked)
@@ -387,11 +387,13 @@ class TwoStageRanker(Ranker):
                 why = f"{what} hold a single {'class' if lists is None else 'label each'}"
             exact.note_ = f"{why}: the base ranking is kept"
 
-    def _out_of_fold(self, scores: FloatArray, training: LabelledRows, folds: Sequence[Fold], seed: int) -> FloatArray:
+    def _out_of_fold(
+        self, scores: FloatArray, training: LabelledRows, seed: int, folds: Sequence[Fold] | None = None
+    ) -> FloatArray:
         """Return base scores of the training rows by clones that have not seen them, on the scale of the base."""
         if training.known is not None:
             return training.known
-        if not (folds and self._learns_base):
+        if not self._learns_base or not (folds := folds_of(training, seed, 2) if folds is None else folds):
             return scores
         total, times = np.zeros((2, len(scores)))
         for fold in folds:

@@ -61,7 +61,7 @@ def held_out_scores(ranker: TwoStageRanker, table: Table, rows: LabelledRows, fo
         return ranker._merged(known, features, lists)[0]
     own = ranker.base_._scores_among(features, ranker._names, lists)
     if ranker.coef_ is None:
-        return ranker._out_of_fold(own, rows, folds, 0)
+        return ranker._out_of_fold(own, rows, 0, folds)
     base, exact = np.empty(len(own)), np.empty(len(own))
     every = np.ones(len(own), dtype=np.bool_)
     top = own >= ranker._cuts(own, lists)

@@ -115,12 +115,11 @@ class Explanation:
 
     Attributes:
         frame: what each column adds, by row: the columns of the fit, ``base score`` and ``constant`` where there are
-        any,
-            and last their sum ``total``.
-        values: the values of the columns, by row. list: position, score and stage of each row, as in `Ranker.rank`, in
-        the order of the rows. base: what each column adds to the base score of every row, with ``total``; None with one
-        stage, and where the base
-            score is no sum over columns.
+            any, and last their sum ``total``.
+        values: the values of the columns, by row.
+        list: position, score and stage of each row, as in `Ranker.rank`, in the order of the rows.
+        base: what each column adds to the base score of every row, with ``total``; None with one stage, and where the
+            base score is no sum over columns.
         note: what is not explained, in a sentence; empty if nothing.
     """
 
