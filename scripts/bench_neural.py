@@ -165,7 +165,7 @@ def by_run(train: Part, test: Part, scorer: str | None, seed: int) -> dict[str, 
                 "baselines": {"methods": []},
                 "exact": {"enabled": False, "statistic": "dcg@10"},
             }
-        return {str(row.method): float(row.test["ndcg@10"] or 0.0) for row in run_experiment(parse_config(tree)).rows}
+        return {row["method"]: float(row["test"]["ndcg@10"] or 0.0) for row in run_experiment(parse_config(tree)).rows}
 
 
 def by_boosting(library: str, train: Part, test: Part, seed: int) -> float:

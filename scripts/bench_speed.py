@@ -31,7 +31,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 OURS, _PEER = "ltr", "plain torch"
 _GRADED = ", graded"
-_GRADED_LONG = (1_000, 100_000)  # items of one list whose labels are graded
+_GRADED_LONG = (1_000, 100_000)  # items of one list whose labels are graded, half of them for losses
 _SECONDS, _CALLS = 0.5, 200  # seconds for which a call is repeated, and largest number of calls
 
 

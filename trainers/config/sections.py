@@ -636,7 +636,14 @@ _Cuts = Annotated[
         lambda value: all(map(_cuts_of, value.values())) if isinstance(value, dict) else is_whole(value) and value >= 1,
     ),
 ]
-_Rules = Annotated[tuple[dict[str, Any], ...], Field(strict=False)]
+_Rules = Annotated[
+    tuple[dict[str, Any], ...] | list[dict[str, Any]],
+    checked(
+        'must be a list of tables such as { at_least = 1, of = ["age"] }',
+        lambda value: isinstance(value, list | tuple) and all(isinstance(one, dict) for one in value),
+        tuple,
+    ),
+]
 _OneDirection = Annotated[
     bool | tuple[StrictStr, ...] | list[StrictStr],
     checked(

@@ -150,7 +150,7 @@ class InnerSplits(UserDict[str, Json]):
             file.write(json.dumps(to_json({name: result}), allow_nan=False) + "\n")
 
 
-def write_arrays(path: Path, **arrays: Any) -> None:  # noqa: ANN401  (arrays, or None for an empty one)
+def write_arrays(path: Path, **arrays: Any) -> None:  # noqa: ANN401  (arrays of any type)
     """Write arrays by name as a file of NumPy."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)

@@ -21,7 +21,7 @@ from ltr.statistics import RankStatistic
 from ltr.weight_constraints import read_constraints
 from trainers.config import AUTO, Config
 from trainers.config.errors import ConfigError, Finding
-from trainers.config.sections import ExactConfig, is_code
+from trainers.config.sections import PLAIN_LOSSES, ExactConfig, is_code
 from trainers.task.data import Labels, Part, Source, Split, is_quick, read_source
 
 FOLLOWING = ("statistics.report", "exact.statistic", "exact.top_k")
@@ -188,18 +188,26 @@ def _findings_of_weights(config: Config, train: Part) -> Iterator[Finding]:
         yield Finding("exact.enabled", f"must be false: {rule}", True)
 
 
-def _findings_of_queries(config: Config, *, graded: bool) -> Iterator[Finding]:
-    """Yield options that do not go with data by query, or with grades."""
-    from sklearn.base import is_classifier
-
+def _is_logistic(loss: str) -> bool:
+    if loss in PLAIN_LOSSES:
+        return loss == "logistic"
+    if is_code(loss) and not is_trusting():
+        return False
     from ltr.losses import LogisticLoss, parse_loss
 
+    return isinstance(parse_loss(loss), LogisticLoss)
+
+
+def _findings_of_queries(config: Config, *, graded: bool) -> Iterator[Finding]:
+    """Yield options that do not go with data by query, or with grades."""
     binary = "takes labels 0 and 1 only, here some are larger"
     for at, name in enumerate(config.surrogate.losses if graded else ()):
-        if (is_trusting() or not is_code(name)) and isinstance(parse_loss(name), LogisticLoss):
+        if _is_logistic(name):
             rule = f"{binary}; baselines.methods has logistic_regression"
             yield Finding(f"surrogate.losses[{at}]", rule, name)
     for at, path in _estimators(config) if graded else ():
+        from sklearn.base import is_classifier
+
         if is_classifier(path.make(config.seed)):
             rule = f"is a classifier, which {binary}: take a regressor or ranker"
             yield Finding(f"baselines.methods[{at}]", rule, str(path))
