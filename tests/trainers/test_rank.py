@@ -10,6 +10,7 @@ import pytest
 
 import ltr
 from ltr.answer import Answer, Evidence, as_html, as_text, effects, headline
+from ltr.answer.proven import FrontPointOnList, ListFront
 from ltr.answer.reasons import Typical
 from ltr.data import DataError
 from tests.trainers.pages import Elements
@@ -522,3 +523,9 @@ def test_grades_above_0_are_hits():
     assert answer.learned.hit == "grade above 0"
     assert answer.learned.hits == int((table["grade"][:400] > 0).sum())
     assert 0 < answer.expected.value <= answer.visits == 20
+
+
+def test_names_in_figures_are_no_formulas():
+    points = (FrontPointOnList(9.0, 0.2, 9.0, 0.0, True), FrontPointOnList(8.0, 0.5, 8.5, 0.1, False))
+    front = ListFront("the list", ("DCG", "share(in_$_$ = a) @50"), points, True, 1.0)
+    assert "share(in_$_$ = a) @50</text>" in front.svg
