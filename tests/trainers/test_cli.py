@@ -146,6 +146,7 @@ class Interrupting:
         if name == sys.argv[1]:
             signal.raise_signal(signal.SIGINT)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells turn off in the background
 sys.meta_path.insert(0, Interrupting())
 from trainers.cli import main
 sys.exit(main(["run", "quick.toml", "--quiet"]))
