@@ -48,7 +48,7 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     # the pinned CPU build first: a looser request would fetch gigabytes of GPU libraries
     install "$(grep '^torch==' constraints.txt)"
     # the build tools lie in .venv, too, and so does the build folder: ninja can go on there whenever C++ code changes
-    install -c constraints.txt scikit-build-core nanobind cmake ninja
+    install -c constraints.txt scikit-build-core nanobind cmake ninja numpy  # numpy for packages that are compiled here
     find_compiler
     install -c constraints.txt --no-build-isolation --config-settings build-dir=.venv/native -e ".${extras:+[$extras]}"
     echo "$wanted" >"$stamp"
