@@ -1,7 +1,7 @@
-"""Measure time and memory on many rows: of the training of surrogates, and of what is done with a large table.
+"""Measure the time and memory that many rows take: to train surrogates, and to work with a large table.
 
-*Training* is by loss, number of threads, and chunks. Memory is what the fit adds to the peak before it, which includes
-data and imports. No table is written unless all forms of a fit reach the same objective.
+*Training* is measured by loss, number of threads and chunks. Memory is what the fit adds to the peak before it, which
+includes data and imports. No table is written unless all forms of a fit reach the same objective.
 
 *A large table* is read, trains a network, is scored, and ranked in two stages. It is generated: graded labels 0 to 4,
 about 100 rows a query, float32 features, of which half have heavy tails. Memory is the peak of the process by the

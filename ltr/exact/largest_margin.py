@@ -2,6 +2,7 @@
 
 A solver's weights often lie on ``w·δ = margin`` and are an arbitrary choice among all that win the same comparisons.
 `maximise_margin` chooses those with the largest margin; `deepest` is the linear program behind it, which HiGHS solves.
+`minimize_linear` is the form of a linear program that the local search takes, too.
 """
 
 from __future__ import annotations

@@ -40,7 +40,6 @@ Columns = list[tuple[str, list[str]]]
 
 _PARTS = ("train", "test")
 _FIRST_K = {"hits": "{:.6g}", "precision": "{:.1%}", "recall": "{:.1%}", "lift": "{:.2f}"}
-_ALWAYS = ("method", "status", "seconds", "train", "test")
 _NUMBERS = ("top", "objective", "loss", "validation", "excess", "steps", "bound", "gap", "trivial_bound")
 _OBJECTS = ("first_k", "periods", "weights", "constraints", "demands", "ranges", "front", "choice", "card")
 
